@@ -1,0 +1,230 @@
+"""Collectives of the run: what each member says of itself, matched over the files."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.normalise.align import Matched, match
+from ingest.normalise.collectives import Described, MemberSource, describe
+from ingest.normalise.correlate import Links
+from ingest.normalise.gather import Gathered, TraceFile
+from ingest.normalise.groups import FileFacts, file_facts
+from ingest.normalise.messages import HostRow, is_communication_record
+from ingest.vocab import KernelClass
+
+Int64 = NDArray[np.int64]
+
+HOST_MEMBER = r"^(?:gloo|mpi|ucc):"
+_HOST_RECORD = r"^c10d::|^_c10d_functional::"
+_LEVELS = 8
+"""Rows around a launching call that may describe its collective."""
+
+
+class RunCollectives(NamedTuple):
+    """Members in slice order, their host records, and how they match."""
+
+    described: Described
+    matched: Matched
+    record: Int64
+    """Per member: slice of the host record (`record_param_comms`, `c10d::*`); -1."""
+
+
+def find_collectives(
+    gathered: Gathered, links: Links, ts: Int64, stream: Int64
+) -> RunCollectives:
+    """Describe and match all members of all files.
+
+    Args:
+        gathered: the rows.
+        links: their launching calls.
+        ts: starts on the host clock of each file.
+        stream: per slice, the stream of a device row.
+    """
+    facts = [_facts(file) for file in gathered.files]
+    sources, record = _sources(gathered, links, ts, stream)
+    described = describe(sources, facts)
+    matched = match(described.members, described.legs, described.groups, facts)
+    return RunCollectives(described, matched, record)
+
+
+def _facts(file: TraceFile) -> FileFacts:
+    host = file.parsed.header.get("host_name")
+    return file_facts(
+        file.parsed.header.get("distributedInfo"),
+        rank=file.rank,
+        world_size=-1 if file.world_size is None else file.world_size,
+        host=host if isinstance(host, str) else "",
+    )
+
+
+def _sources(
+    gathered: Gathered, links: Links, ts: Int64, stream: Int64
+) -> tuple[list[MemberSource], Int64]:
+    on_device = np.flatnonzero(
+        gathered.on_device & (links.kernel_class == KernelClass.COLLECTIVE)
+    )
+    name, cat = gathered.slices["name"], gathered.slices["cat"]
+    on_host = np.flatnonzero(
+        ((cat == "user_annotation") & name.str.contains(HOST_MEMBER)).to_numpy()
+    )
+    reader = _Reader(gathered)
+    sources, records = [], []
+    for row in on_device.tolist():
+        around = reader.around(int(links.call[row]))
+        record = next((r for r in around if is_communication_record(reader.name(r))), -1)
+        call = int(links.call[row])
+        sources.append(
+            MemberSource(
+                file=int(gathered.trace[row]),
+                slice_id=row,
+                name=reader.name(row),
+                ts_ns=int(ts[row]),
+                dur_ns=int(gathered.dur[row]),
+                stream=int(stream[row]),
+                launch_ns=int(gathered.ts[call]) if call >= 0 else -1,
+                args=reader.args(row),
+                host=tuple(reader.host_row(r) for r in around),
+            )
+        )
+        records.append(record)
+    issuer = _issuers(gathered, on_host)
+    for row in on_host.tolist():
+        call = issuer[row]
+        sources.append(
+            MemberSource(
+                file=int(gathered.trace[row]),
+                slice_id=row,
+                name=reader.name(row),
+                ts_ns=int(gathered.ts[row]),
+                dur_ns=int(gathered.dur[row]),
+                stream=int(gathered.slices["utid"][row]),
+                launch_ns=int(gathered.ts[call]) if call >= 0 else -1,
+                on_host=True,
+                args=reader.args(row),
+                host=(reader.host_row(call),) if call >= 0 else (),
+            )
+        )
+        records.append(call)
+    return sources, np.array(records, np.int64)
+
+
+class _Reader:
+    """Names and decoded arguments of single rows."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._parent = gathered.parent
+        self._names = gathered.slices["name"]
+        self._args = gathered.slices["args"]
+        self._decoded: dict[int, Mapping[str, object]] = {}
+
+    def name(self, row: int) -> str:
+        return str(self._names[row])
+
+    def args(self, row: int) -> Mapping[str, object]:
+        if row not in self._decoded:
+            self._decoded[row] = _decode(self._args[row])
+        return self._decoded[row]
+
+    def host_row(self, row: int) -> HostRow:
+        return HostRow(self.name(row), self.args(row))
+
+    def around(self, row: int) -> list[int]:
+        found: list[int] = []
+        while row >= 0 and len(found) < _LEVELS:
+            found.append(row)
+            row = int(self._parent[row])
+        return found
+
+
+def _decode(raw: str | None) -> Mapping[str, object]:
+    if raw is None:
+        return {}
+    try:
+        decoded = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _issuers(gathered: Gathered, members: Int64) -> dict[int, int]:
+    """`c10d::*` operator of each host-side member: by order and operation within the file.
+
+    Outermost operators only: a functional collective holds the c10d operator it calls.
+    """
+    name = gathered.slices["name"]
+    records = np.flatnonzero(name.str.contains(_HOST_RECORD).to_numpy())
+    inner = {int(row) for row in records if gathered.parent[row] in set(records.tolist())}
+    issuer: dict[int, int] = {int(row): -1 for row in members}
+    for trace_id in range(len(gathered.files)):
+        calls = [
+            int(row)
+            for row in records
+            if gathered.trace[row] == trace_id
+            and int(row) not in inner
+            and _operation(str(name[int(row)])) is not None
+        ]
+        rows = [int(row) for row in members if gathered.trace[row] == trace_id]
+        _pair_in_order(gathered, name.to_list(), calls, rows, issuer)
+    return issuer
+
+
+_OPERATIONS: Sequence[tuple[str, str]] = (
+    ("reduce_scatter", "all_reduce"),
+    ("allreduce", "all_reduce"),
+    ("all_reduce", "all_reduce"),
+    ("allgather", "all_gather"),
+    ("all_gather", "all_gather"),
+    ("alltoall", "all_to_all"),
+    ("all_to_all", "all_to_all"),
+    ("broadcast", "broadcast"),
+    ("barrier", "barrier"),
+    ("gather", "gather"),
+    ("scatter", "scatter"),
+    ("reduce", "reduce"),
+    ("recv", "recv"),
+    ("send", "send"),
+)
+
+
+def _operation(text: str) -> str | None:
+    """One word for `c10d::allreduce_` and `gloo:all_reduce` alike; gloo has no reduce-scatter."""
+    if "wait_tensor" in text:
+        return None
+    return next((word for part, word in _OPERATIONS if part in text.lower()), None)
+
+
+def _pair_in_order(
+    gathered: Gathered, names: list[str], calls: list[int], rows: list[int], issuer: dict[int, int]
+) -> None:
+    """The k-th started member of an operation belongs to the k-th issued call of it.
+
+    A call that began after the member did is none of its: members of work issued before the
+    window come first and stay without one.
+    """
+    waiting: dict[str, list[int]] = {}
+    for call in sorted(calls, key=lambda row: int(gathered.ts[row])):
+        waiting.setdefault(_operation(names[call]) or "", []).append(call)
+    for row in sorted(rows, key=lambda row: int(gathered.ts[row])):
+        queue = waiting.get(_operation(names[row]) or "", [])
+        if queue and gathered.ts[queue[0]] <= gathered.ts[row]:
+            issuer[row] = queue.pop(0)
+
+
+def group_rows(collectives: RunCollectives) -> list[dict[str, object]]:
+    """Communicators as rows of `process_group`."""
+    return [
+        {
+            "pg_key": key,
+            "pg_name": group.name,
+            "pg_desc": group.description,
+            "backend_config": group.backend,
+            "pg_size": len(group.ranks),
+            "ranks": list(group.ranks),
+            "ranks_exact": group.exact,
+            "kind": "unknown",
+        }
+        for key, group in enumerate(collectives.matched.groups)
+    ]

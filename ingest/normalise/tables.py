@@ -1,0 +1,533 @@
+"""Gathered rows, links and collectives -> frames of the base tables."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ingest.normalise.align import MemberState, Operations
+from ingest.normalise.correlate import Links
+from ingest.normalise.device_times import DeviceTimes
+from ingest.normalise.gather import Gathered, TraceFile
+from ingest.normalise.meetings import RunCollectives, group_rows
+from ingest.normalise.messages import DTYPE_NAMES
+from ingest.vocab import CollectiveKind
+
+Int64 = NDArray[np.int64]
+
+_P2P = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
+_TWICE = (CollectiveKind.ALL_REDUCE,)
+_SHARED = (CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Everything known of a run, before it is written."""
+
+    gathered: Gathered
+    links: Links
+    times: DeviceTimes
+    collectives: RunCollectives
+    ts: Int64
+    """Starts of all slices on the common clock, ns after the run's origin."""
+    device: pl.DataFrame
+    """Device columns by slice id."""
+
+    @property
+    def rank(self) -> Int64:
+        """Per slice."""
+        return np.array([file.rank for file in self.gathered.files], np.int64)[self.gathered.trace]
+
+
+def frames(rows: Rows) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Every base table with its frame, in the order in which they are written."""
+    names, name_id = _names(rows.gathered)
+    yield "name", names
+    yield "trace", _trace(rows)
+    yield "device", _device(rows.gathered)
+    yield "process", _process(rows.gathered)
+    yield "thread", _thread(rows)
+    steps = _step(rows)
+    yield "step", steps
+    yield "slice", _slice(rows, name_id)
+    yield "slice_args", _slice_args(rows.gathered)
+    yield "cpu_op", _cpu_op(rows)
+    yield "runtime", _runtime(rows)
+    yield "kernel", _kernel(rows, name_id)
+    yield "sync", _sync(rows)
+    yield "flow", _flow(rows)
+    yield "process_group", pl.DataFrame(group_rows(rows.collectives), strict=False)
+    yield "collective", _collective(rows)
+    yield "collective_rank", _collective_rank(rows)
+    yield "import_stat", _import_stat(rows.gathered)
+    yield "import_log", _import_log(rows.gathered)
+
+
+def _or_null(values: Int64) -> pl.Series:
+    """Row numbers as a column, -1 as NULL."""
+    series = pl.Series(values)
+    return series.set(series < 0, None)
+
+
+def _names(gathered: Gathered) -> tuple[pl.DataFrame, Int64]:
+    names = gathered.slices["name"].unique(maintain_order=True)
+    table = pl.DataFrame({"name": names, "name_id": np.arange(len(names), dtype=np.int32)})
+    ids = gathered.slices.select("name").join(table, on="name", how="left", maintain_order="left")
+    return table, ids["name_id"].to_numpy()
+
+
+def _trace(rows: Rows) -> pl.DataFrame:
+    clocks = rows.collectives.matched.clocks
+    described = []
+    for trace_id, file in enumerate(rows.gathered.files):
+        mine = rows.gathered.trace == trace_id
+        ends = rows.ts[mine] + rows.gathered.dur[mine]
+        described.append(
+            {
+                "trace_id": trace_id,
+                "clock_offset_ns": int(clocks.offset_ns[trace_id]),
+                "clock_uncertainty_ns": int(np.ceil(clocks.uncertainty_ns[trace_id])),
+                "clock_method": clocks.method[trace_id],
+                "ts_origin_ns": rows.gathered.origin_ns,
+                "device_clock_offset_ns": rows.times.offset_ns[trace_id],
+                "first_ts": int(rows.ts[mine].min()) if mine.any() else None,
+                "last_ts": int(ends.max()) if mine.any() else None,
+                **_header(file),
+            }
+        )
+    return pl.DataFrame(described, strict=False, infer_schema_length=None)
+
+
+def _header(file: TraceFile) -> dict[str, object]:
+    header, slices = file.parsed.header, file.parsed.slices
+    info = header.get("distributedInfo")
+    backend = info.get("backend") if isinstance(info, dict) else None
+    shapes = file.parsed.cpu_op["input_dims"].is_not_null().any()
+    return {
+        "path": str(file.path),
+        "sha256": file.digest,
+        "format": "kineto",
+        "rank": file.rank,
+        "world_size": file.world_size,
+        "rank_source": file.rank_source,
+        "backend": _text(backend),
+        "host": _text(header.get("host_name")),
+        "pid": _int(header.get("pid")),
+        "trace_name": _text(header.get("traceName")),
+        "schema_version": _int(header.get("schemaVersion")),
+        "display_time_unit": _text(header.get("displayTimeUnit")),
+        "base_time_ns": _int(header.get("baseTimeNanoseconds")),
+        "n_events": file.parsed.n_events,
+        "complete": file.parsed.complete,
+        "has_shapes": bool(shapes),
+        "has_stacks": bool((slices["cat"] == "python_function").any()),
+        "has_sync_events": len(file.parsed.sync) > 0,
+        "metadata": json.dumps(dict(header), ensure_ascii=False, default=str),
+    }
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _device(gathered: Gathered) -> pl.DataFrame:
+    found = []
+    for trace_id, file in enumerate(gathered.files):
+        listed = file.parsed.header.get("deviceProperties")
+        for place, props in enumerate(listed if isinstance(listed, list) else []):
+            if isinstance(props, dict):
+                found.append(_device_row(trace_id, place, props))
+    return pl.DataFrame(found, strict=False, infer_schema_length=None)
+
+
+def _device_row(trace_id: int, place: int, props: Mapping[str, object]) -> dict[str, object]:
+    number = _int(props.get("id"))
+    name = _text(props.get("name"))
+    return {
+        "trace_id": trace_id,
+        "device": place if number is None else number,
+        "name": name,
+        "vendor": _vendor(name),
+        "total_mem_bytes": _int(props.get("totalGlobalMem")),
+        "num_sms": _int(props.get("numSms")),
+        "compute_major": _int(props.get("computeMajor")),
+        "compute_minor": _int(props.get("computeMinor")),
+        "max_threads_per_sm": _int(props.get("maxThreadsPerMultiprocessor")),
+        "props": json.dumps(dict(props), ensure_ascii=False),
+    }
+
+
+def _vendor(name: str | None) -> str | None:
+    words = {"nvidia": "NVIDIA", "tesla": "NVIDIA", "amd": "AMD", "instinct": "AMD"}
+    lowered = (name or "").lower()
+    return next((vendor for word, vendor in words.items() if word in lowered), None)
+
+
+def _labels(gathered: Gathered, kind: str, keys: list[str], name: str) -> pl.DataFrame:
+    parts = [
+        file.parsed.labels.filter(pl.col("kind") == kind).with_columns(
+            pl.lit(trace_id, dtype=pl.Int32).alias("trace_id")
+        )
+        for trace_id, file in enumerate(gathered.files)
+    ]
+    frame = pl.concat(parts).with_columns(pl.col("pid", "tid").fill_null(""))
+    return frame.unique(keys, keep="first").select(*keys, pl.col("value").alias(name))
+
+
+def _process(gathered: Gathered) -> pl.DataFrame:
+    processes = gathered.threads.select("upid", "trace_id", "pid").unique(maintain_order=True)
+    keys = ["trace_id", "pid"]
+    for kind, name in (
+        ("process_name", "name"),
+        ("process_labels", "labels"),
+        ("process_sort_index", "sort_index"),
+    ):
+        processes = processes.join(_labels(gathered, kind, keys, name), on=keys, how="left")
+    return processes.with_columns(pl.col("sort_index").cast(pl.Int64, strict=False))
+
+
+def _thread(rows: Rows) -> pl.DataFrame:
+    gathered = rows.gathered
+    keys = ["trace_id", "pid", "tid"]
+    threads = gathered.threads
+    for kind, name in (("thread_name", "name"), ("thread_sort_index", "sort_index")):
+        threads = threads.join(_labels(gathered, kind, keys, name), on=keys, how="left")
+    threads = threads.with_columns(pl.col("sort_index").cast(pl.Int64, strict=False))
+    roles = pl.DataFrame({"utid": gathered.threads["utid"], "role": _roles(rows)})
+    return threads.drop("pid").join(roles, on="utid", how="left")
+
+
+def _roles(rows: Rows) -> list[str]:
+    gathered = rows.gathered
+    utid = gathered.slices["utid"].to_numpy()
+    name, cat = gathered.slices["name"], gathered.slices["cat"]
+    marks: dict[str, pl.Series] = {
+        "stream": pl.Series(gathered.on_device),
+        "main": name.str.starts_with("ProfilerStep#") & (cat == "user_annotation"),
+        "autograd": name.str.starts_with("autograd::engine::"),
+        "dataloader": name.str.contains("DataLoader|dataloader"),
+        "collective": name.str.contains(r"^(?:gloo|mpi|ucc):"),
+    }
+    roles = ["other"] * len(gathered.threads)
+    for role, rule in reversed(marks.items()):
+        for thread in np.unique(utid[rule.to_numpy()]).tolist():
+            roles[thread] = role
+    return roles
+
+
+def _step(rows: Rows) -> pl.DataFrame:
+    gathered = rows.gathered
+    is_step = (
+        (gathered.slices["cat"] == "user_annotation")
+        & gathered.slices["name"].str.contains(r"^ProfilerStep#\d+$")
+    ).to_numpy()
+    ids = np.flatnonzero(is_step)
+    number = gathered.slices["name"].gather(ids).str.strip_prefix("ProfilerStep#")
+    complete = np.array([file.parsed.complete for file in gathered.files], bool)
+    finished = gathered.slices["repair"].gather(ids).is_null().to_numpy()
+    return pl.DataFrame(
+        {
+            "trace_id": gathered.trace[ids],
+            "rank": rows.rank[ids],
+            "step": number.cast(pl.Int64),
+            "ts": rows.ts[ids],
+            "dur": gathered.dur[ids],
+            "utid": gathered.slices["utid"].gather(ids),
+            "source": ["ProfilerStep"] * len(ids),
+            "complete": finished & complete[gathered.trace[ids]],
+        }
+    )
+
+
+def _step_of(rows: Rows) -> pl.Series:
+    step_row = rows.links.step_row
+    numbers = rows.gathered.slices["name"].gather(np.maximum(step_row, 0))
+    found = numbers.str.strip_prefix("ProfilerStep#").cast(pl.Int64, strict=False)
+    return found.set(pl.Series(step_row < 0), None)
+
+
+def _slice(rows: Rows, name_id: Int64) -> pl.DataFrame:
+    gathered = rows.gathered
+    repair = gathered.slices["repair"].set(pl.Series(rows.times.moved), "moved")
+    return pl.DataFrame(
+        {
+            "id": np.arange(len(name_id)),
+            "trace_id": gathered.trace,
+            "rank": rows.rank,
+            "cat": gathered.slices["cat"],
+            "name_id": name_id,
+            "ts": rows.ts,
+            "dur": gathered.dur,
+            "utid": gathered.slices["utid"],
+            "depth": gathered.depth,
+            "parent_id": _or_null(gathered.parent),
+            "self_dur": gathered.self_dur,
+            "step": _step_of(rows),
+            "correlation": gathered.slices["correlation"],
+            "external_id": gathered.slices["external_id"],
+            "repair": repair,
+        }
+    )
+
+
+def _slice_args(gathered: Gathered) -> pl.DataFrame:
+    frame = gathered.slices.select(pl.int_range(pl.len()).alias("id"), "args")
+    return frame.filter(pl.col("args").is_not_null())
+
+
+def _cpu_op(rows: Rows) -> pl.DataFrame:
+    frame = rows.gathered.ids("cpu_op")
+    ids = frame["id"].to_numpy()
+    return frame.drop("trace_id").with_columns(
+        module_id=_or_null(rows.links.module[ids]),
+        phase=pl.Series(rows.links.phase[ids]),
+    )
+
+
+def _runtime(rows: Rows) -> pl.DataFrame:
+    ids = np.flatnonzero(rows.links.is_runtime)
+    return pl.DataFrame(
+        {
+            "id": ids,
+            "kind": rows.links.runtime_kind[ids],
+            "n_gpu_events": rows.links.n_device[ids],
+        }
+    )
+
+
+def _kernel(rows: Rows, name_id: Int64) -> pl.DataFrame:
+    gathered, links = rows.gathered, rows.links
+    frame = rows.device
+    ids = frame["id"].to_numpy()
+    previous, gap = _previous(rows, frame)
+    return frame.select(
+        "id",
+        "trace_id",
+        "device",
+        "stream",
+        "context",
+        "grid",
+        "block",
+        "registers_per_thread",
+        "shared_memory",
+        "blocks_per_sm",
+        "warps_per_sm",
+        "priority",
+        "graph_id",
+        "graph_node_id",
+        "bytes",
+        "memory_bw_gbps",
+        pl.col("queue_ns").alias("queue_dur"),
+        (pl.col("occupancy_percent") / 100).alias("est_occupancy_frac"),
+        rank=pl.Series(rows.rank[ids]),
+        cat=gathered.slices["cat"].gather(ids),
+        name_id=pl.Series(name_id[ids]),
+        ts=pl.Series(rows.ts[ids]),
+        dur=pl.Series(gathered.dur[ids]),
+        step=_step_of(rows).gather(ids),
+        phase=pl.Series(links.phase[ids]),
+        runtime_id=_or_null(links.call[ids]),
+        op_id=_or_null(links.op[ids]),
+        annotation_id=_or_null(links.annotation[ids]),
+        module_id=_or_null(links.module[ids]),
+        linked=pl.Series(links.call[ids] >= 0),
+        link_method=pl.Series(links.linked_by[ids].tolist(), dtype=pl.String),
+        prev_id=previous,
+        gap_dur=gap,
+        **{"class": pl.Series(links.kernel_class[ids])},
+    )
+
+
+def _previous(rows: Rows, frame: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """Previous device row of the stream and the gap to its end (below zero: overlap)."""
+    ids = frame["id"].to_numpy()
+    timed = frame.select("trace_id", "device", "stream").with_columns(
+        ts=pl.Series(rows.ts[ids]), end=pl.Series(rows.ts[ids] + rows.gathered.dur[ids]), id=ids
+    )
+    timed = timed.with_columns(place=pl.int_range(pl.len())).sort(
+        ["trace_id", "device", "stream", "ts", "id"]
+    )
+    lane = ["trace_id", "device", "stream"]
+    timed = timed.with_columns(
+        previous=pl.col("id").shift(1).over(lane),
+        gap=pl.col("ts") - pl.col("end").shift(1).over(lane),
+    ).sort("place")
+    return timed["previous"], timed["gap"]
+
+
+def _sync(rows: Rows) -> pl.DataFrame:
+    frame = rows.gathered.ids("sync")
+    correlation = rows.gathered.slices["correlation"].gather(frame["id"].to_numpy())
+    return frame.drop("trace_id", "device").with_columns(correlation=correlation)
+
+
+def _flow(rows: Rows) -> pl.DataFrame:
+    """Arrows with both ends: start and end at the innermost row there; halves are counted."""
+    found = []
+    for trace_id, file in enumerate(rows.gathered.files):
+        flows = file.parsed.flows
+        starts = flows.filter(pl.col("ph") == "s").unique(["name", "id"], keep="first")
+        ends = flows.filter(pl.col("ph") == "f").unique(["name", "id"], keep="first")
+        both = starts.join(ends, on=["name", "id"], how="inner", suffix="_in")
+        file.parsed.log.count("half_flow", len(starts) + len(ends) - 2 * len(both))
+        found.append(
+            both.select(
+                "id",
+                pl.lit(trace_id, dtype=pl.Int32).alias("trace_id"),
+                "name",
+                _at(rows, trace_id, both, "").alias("slice_out"),
+                _at(rows, trace_id, both, "_in").alias("slice_in"),
+            )
+        )
+    return pl.concat(found)
+
+
+def _at(rows: Rows, trace_id: int, flows: pl.DataFrame, suffix: str) -> pl.Series:
+    """Slice that starts where the arrow does on its thread; NULL for none."""
+    gathered = rows.gathered
+    mine = np.flatnonzero(gathered.trace == trace_id)
+    base_ns = gathered.files[trace_id].base_ns - gathered.origin_ns
+    table = pl.DataFrame(
+        {
+            "pid": gathered.slices["pid"].gather(mine),
+            "tid": gathered.slices["tid"].gather(mine),
+            "ts": gathered.ts[mine],
+            "slice": mine,
+        }
+    ).unique(["pid", "tid", "ts"], keep="last")
+    wanted = pl.DataFrame(
+        {
+            "pid": flows["pid" + suffix].fill_null(""),
+            "tid": flows["tid" + suffix].fill_null(""),
+            "ts": flows["ts" + suffix] + base_ns,
+        }
+    )
+    joined = wanted.join(table, on=["pid", "tid", "ts"], how="left", maintain_order="left")
+    return joined["slice"]
+
+
+def _collective(rows: Rows) -> pl.DataFrame:
+    matched, members = rows.collectives.matched, rows.collectives.described.members
+    operations = matched.operations
+    n = len(matched.method)
+    ts, end = rows.ts[members.slice_id], rows.ts[members.slice_id] + _dur(rows)
+    at = matched.collective
+    first_arrival = _reduce(np.minimum, ts, at, n)
+    last_arrival = _reduce(np.maximum, ts, at, n)
+    last = np.lexsort((ts, at))
+    last_rank = np.zeros(n, np.int64)
+    last_rank[at[last]] = members.rank[last]
+    first_member = np.zeros(n, np.int64)
+    first_member[at[::-1]] = np.arange(len(at))[::-1]
+    recorded = np.array(rows.collectives.described.recorded, object)
+    algbw, busbw = _bandwidth(operations)
+    dtype = [DTYPE_NAMES[code] if code >= 0 else None for code in operations.dtype.tolist()]
+    return pl.DataFrame(
+        {
+            "coll_id": np.arange(n),
+            "pg_key": _or_null(operations.group),
+            "seq": _or_null(members.seq[first_member]),
+            "comms_id": _or_null(members.comms_id[first_member]),
+            "kind": operations.kind.astype(np.int8),
+            "collective": pl.Series(recorded[first_member].tolist(), dtype=pl.String),
+            "dtype": pl.Series(dtype, dtype=pl.String),
+            "msg_bytes": _or_null(operations.size_bytes),
+            "group_size": _or_null(operations.members_expected),
+            "is_p2p": np.isin(operations.kind, _P2P),
+            "on_host": operations.on_host,
+            "n_expected": operations.members_expected,
+            "n_seen": operations.members_seen,
+            "match_method": pl.Series([str(how) for how in matched.method], dtype=pl.String),
+            "first_arrival": first_arrival,
+            "last_arrival": last_arrival,
+            "last_rank": last_rank,
+            "end_ts": _reduce(np.maximum, end, at, n),
+            "transfer_dur": operations.transfer_ns,
+            "transfer_low_dur": operations.transfer_low_ns,
+            "transfer_high_dur": operations.transfer_high_ns,
+            "algbw": algbw,
+            "busbw": busbw,
+        }
+    )
+
+
+def _dur(rows: Rows) -> Int64:
+    return rows.gathered.dur[rows.collectives.described.members.slice_id]
+
+
+def _reduce(how: np.ufunc, values: Int64, at: Int64, n: int) -> Int64:
+    order = np.argsort(at, kind="stable")
+    if not n:
+        return np.zeros(0, np.int64)
+    first = np.searchsorted(at[order], np.arange(n))
+    reduced: Int64 = how.reduceat(values[order], first)
+    return reduced
+
+
+def _bandwidth(operations: Operations) -> tuple[pl.Series, pl.Series]:
+    """algbw and busbw in GB/s as nccl-tests define them; NULL without size or time."""
+    kind, size_bytes = operations.kind, operations.size_bytes
+    transfer_ns, members = operations.transfer_ns, operations.members_expected
+    known = (size_bytes > 0) & (transfer_ns > 0)
+    algbw = np.where(known, size_bytes / np.maximum(transfer_ns, 1), 0.0)
+    share = (members - 1) / np.maximum(members, 1)
+    factor = np.where(np.isin(kind, _TWICE), 2 * share, np.where(np.isin(kind, _SHARED), share, 1))
+    unknown = pl.Series(~known)
+    return (
+        pl.Series(algbw).set(unknown, None),
+        pl.Series(algbw * factor).set(unknown, None),
+    )
+
+
+def _collective_rank(rows: Rows) -> pl.DataFrame:
+    matched, members = rows.collectives.matched, rows.collectives.described.members
+    states = [MemberState(code).name.lower() for code in matched.state.tolist()]
+    return pl.DataFrame(
+        {
+            "coll_id": matched.collective,
+            "rank": members.rank,
+            "kernel_id": members.slice_id,
+            "op_id": _or_null(rows.collectives.record),
+            "ts": rows.ts[members.slice_id],
+            "dur": _dur(rows),
+            "wait_dur": matched.split.wait_ns,
+            "transfer_dur": matched.split.transfer_ns,
+            "outside_wait_dur": matched.split.outside_wait_ns,
+            "state": pl.Series(states, dtype=pl.String),
+        }
+    )
+
+
+
+
+def _import_stat(gathered: Gathered) -> pl.DataFrame:
+    rows = [
+        (trace_id, name, severity, value, text)
+        for trace_id, file in enumerate(gathered.files)
+        for name, severity, value, text in file.parsed.log.stats()
+    ]
+    schema = ["trace_id", "name", "severity", "value", "description"]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _import_log(gathered: Gathered) -> pl.DataFrame:
+    rows = [
+        (trace_id, place.name, place.byte_offset, place.excerpt, place.action)
+        for trace_id, file in enumerate(gathered.files)
+        for place in file.parsed.log.places
+    ]
+    schema = {
+        "trace_id": pl.Int64,
+        "name": pl.String,
+        "byte_offset": pl.Int64,
+        "event_excerpt": pl.String,
+        "action": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,0 +1,1 @@
+"""Trace files -> columns of one file; each reader knows one format."""

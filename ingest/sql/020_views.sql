@@ -1,0 +1,20 @@
+-- Public views.
+CREATE VIEW meta AS SELECT * FROM store.meta;
+CREATE VIEW trace AS SELECT * FROM store.trace;
+CREATE VIEW device AS SELECT * FROM store.device;
+CREATE VIEW process AS SELECT * FROM store.process;
+CREATE VIEW thread AS SELECT * FROM store.thread;
+CREATE VIEW process_group AS SELECT * FROM store.process_group;
+CREATE VIEW name AS SELECT * FROM store.name;
+CREATE VIEW slice_args AS SELECT * FROM store.slice_args;
+CREATE VIEW cpu_op AS SELECT * FROM store.cpu_op;
+CREATE VIEW collective_rank AS SELECT * FROM store.collective_rank;
+CREATE VIEW flow AS SELECT * FROM store.flow;
+CREATE VIEW sync AS SELECT * FROM store.sync;
+CREATE VIEW step AS SELECT * FROM store.step;
+CREATE VIEW import_stat AS SELECT * FROM store.import_stat;
+CREATE VIEW import_log AS SELECT * FROM store.import_log;
+CREATE VIEW slice AS SELECT s.* EXCLUDE (name_id), n.name FROM store.slice AS s JOIN store.name AS n USING (name_id);
+CREATE VIEW runtime AS SELECT r.* FROM store.runtime AS r;
+CREATE VIEW kernel AS SELECT k.* EXCLUDE (name_id), n.name FROM store.kernel AS k JOIN store.name AS n USING (name_id);
+CREATE VIEW collective AS SELECT * FROM store.collective;

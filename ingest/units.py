@@ -1,0 +1,88 @@
+"""The words for quantities, and every conversion of the product."""
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple, NewType
+
+from ingest.errors import UsageError
+
+Nanos = NewType("Nanos", int)
+"""Time or duration in integer nanoseconds."""
+Bytes = NewType("Bytes", int)
+"""Size in bytes."""
+BytesPerSecond = NewType("BytesPerSecond", float)
+"""Rate in bytes per second; 1 GB/s = 1e9 bytes per second."""
+
+_RATE = re.compile(
+    r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<prefix>[KMGT]?)(?P<unit>[Bb])(?:ps|/s)", re.ASCII
+)
+_FACTOR = re.compile(r"[xX](?P<number>\d+(?:\.\d*)?|\.\d+)", re.ASCII)
+_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+class Rate(NamedTuple):
+    """What a person typed for a bandwidth: an absolute rate, or a factor on the base.
+
+    Exactly one of the two is set.
+    """
+
+    bytes_per_s: BytesPerSecond | None
+    factor: float | None
+
+    @property
+    def understood(self) -> str:
+        """The rate as it was understood, to be repeated in the answer."""
+        if self.factor is not None:
+            return f"x{self.factor:g}"
+        assert self.bytes_per_s is not None, "a rate is absolute or a factor"
+        return f"{self.bytes_per_s / 1e9:g} GB/s"
+
+
+def parse_rate(text: str) -> Rate:
+    """Read `900GBps`, `900GB/s`, `400Gbps`, `400Gb/s` or a factor `x2`.
+
+    A capital B counts bytes, a small b counts bits: they differ by 8.
+
+    Raises:
+        UsageError: no unit, a malformed number, or a rate that is not above zero.
+    """
+    stripped = text.strip()
+    if factor := _FACTOR.fullmatch(stripped):
+        return Rate(None, _positive(float(factor["number"]), text))
+    if rate := _RATE.fullmatch(stripped):
+        bits = 8.0 if rate["unit"] == "b" else 1.0
+        value = _positive(float(rate["number"]) * _PREFIX[rate["prefix"]] / bits, text)
+        return Rate(BytesPerSecond(value), None)
+    raise UsageError(
+        f"`{text}` is not a rate",
+        hint="write a number with its unit: 900GBps (bytes), 400Gbps (bits), or a factor like x2",
+    )
+
+
+def _positive(value: float, text: str) -> float:
+    if value <= 0 or value == float("inf"):
+        raise UsageError(f"`{text}` is not a rate above zero", hint="for example 900GBps or x2")
+    return value
+
+
+def micros_to_nanos(text: str | Decimal) -> Nanos:
+    """Exact nanoseconds of a decimal number of microseconds, rounded half to even below 1 ns.
+
+    A double cannot hold an absolute time in microseconds with three decimals (19 digits), hence
+    the decimal.
+
+    Raises:
+        ValueError: the text is no finite decimal number.
+    """
+    try:
+        value = Decimal(text) * 1000
+    except InvalidOperation as error:
+        raise ValueError(f"not a decimal number: {text!r}") from error
+    if not value.is_finite():
+        raise ValueError(f"not a finite number: {text!r}")
+    return Nanos(int(value.to_integral_value()))
+
+
+def format_ms(value: int | None) -> str:
+    """Milliseconds with two decimals, or a dash where the value is not known."""
+    return "-" if value is None else f"{value / 1e6:,.2f} ms"
