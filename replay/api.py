@@ -1,0 +1,177 @@
+"""What a notebook calls; each command of the command line is one call of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ingest.errors import UsageError, nearest
+from ingest.pipeline import IngestOptions, open_run
+from ingest.store import Store
+from replay.graph.build import build
+from replay.results.fidelity import baseline
+from replay.results.metrics import breakdown
+from whatif.levers import levers
+from whatif.report.answer import Answer
+from whatif.report.findings import Findings, Reading
+from whatif.report.view import answer_of
+from whatif.scenario import Scenario
+from whatif.study import study
+
+Paths = Sequence[Path | str]
+
+TABLES = """
+    SELECT view_name AS name, comment, column_count AS columns
+    FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal ORDER BY name
+"""
+COLUMNS = """
+    SELECT column_name AS name, data_type AS type, comment
+    FROM duckdb_columns() WHERE schema_name = 'main' AND table_name = $1 ORDER BY column_index
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The part of a run that counts; None is all of it."""
+
+    ranks: tuple[int, ...] | None = None
+    steps: range | None = None
+    """Recorded step numbers, half-open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of a query with their column names."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Where the tables of a run lie."""
+
+    reading: Reading
+    files: int
+    events: int
+
+
+WHOLE = Window()
+DEFAULTS = IngestOptions()
+UNCHANGED = Scenario()
+
+
+def analyse(
+    paths: Paths,
+    scenario: Scenario = UNCHANGED,
+    *,
+    window: Window = WHOLE,
+    options: IngestOptions = DEFAULTS,
+) -> Answer:
+    """Read traces (or a store), replay them, and answer the scenario.
+
+    Raises:
+        UserError: the traces cannot be read or the scenario does not fit them; its children tell.
+    """
+    return answer_of(examine(paths, scenario, window=window, options=options))
+
+
+def examine(
+    paths: Paths,
+    scenario: Scenario = UNCHANGED,
+    *,
+    window: Window = WHOLE,
+    options: IngestOptions = DEFAULTS,
+) -> Findings:
+    """The same with everything that the answer is written from: graph, schedules, levers.
+
+    Raises:
+        UserError: as `analyse`.
+    """
+    began = perf_counter()
+    with open_run(paths, options=options) as run:
+        built = build(run.store, ranks=window.ranks, steps=window.steps)
+        failed = tuple((file.path.name, file.reason) for file in run.failed)
+        where, size, is_cached = run.path, run.bytes_on_disk, run.cached
+    base = baseline(built.graph, built.facts)
+    asked = study(built.graph, base, scenario) if scenario.transforms else None
+    return Findings(
+        graph=built.graph,
+        facts=built.facts,
+        baseline=base,
+        breakdown=breakdown(built.graph, base.schedule),
+        study=asked,
+        levers=levers(built.graph, base),
+        reading=Reading(
+            failed=failed,
+            store=where,
+            store_bytes=size,
+            is_cached=is_cached,
+            seconds=perf_counter() - began,
+        ),
+    )
+
+
+def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:
+    """Read traces into a store.
+
+    Raises:
+        TraceError: none of them can be read, or one cannot and `options.strict`.
+    """
+    began = perf_counter()
+    with open_run(paths, options=options) as run:
+        files, events = run.store.rows("SELECT count(*), sum(n_events) FROM trace")[0]
+        return Stored(
+            files=files,
+            events=int(events),
+            reading=Reading(
+                failed=tuple((file.path.name, file.reason) for file in run.failed),
+                store=run.path,
+                store_bytes=run.bytes_on_disk,
+                is_cached=run.cached,
+                seconds=perf_counter() - began,
+            ),
+        )
+
+
+def sql(paths: Paths, query: str, *, options: IngestOptions = DEFAULTS) -> Table:
+    """Rows of one read-only query on the tables of a run.
+
+    Raises:
+        UsageError: the SQL is not right, or would write.
+        TraceError: the traces cannot be read.
+    """
+    with open_run(paths, options=options) as run:
+        return _table(run.store, query)
+
+
+def schema(
+    table: str | None = None, *, paths: Paths = (), options: IngestOptions = DEFAULTS
+) -> Table:
+    """The tables with their meaning, or the columns of one; of a run's store where given.
+
+    Raises:
+        UsageError: no such table.
+        TraceError: the traces cannot be read.
+    """
+    if not paths:
+        with Store.empty() as store:
+            return _schema(store, table)
+    with open_run(paths, options=options) as run:
+        return _schema(run.store, table)
+
+
+def _schema(store: Store, table: str | None) -> Table:
+    tables = _table(store, TABLES)
+    if table is None:
+        return tables
+    known = [str(row[0]) for row in tables.rows]
+    if table not in known:
+        raise UsageError(f"no table `{table}`", hint=nearest(table, known))
+    return _table(store, COLUMNS, (table,))
+
+
+def _table(store: Store, query: str, params: tuple[object, ...] = ()) -> Table:
+    names, rows = store.table(query, params)
+    return Table(names=tuple(names), rows=tuple(rows))

@@ -1,0 +1,109 @@
+"""The app: its commands in one list, the default command, and errors as exit codes."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from ingest.errors import UserError
+from replay.cli import console
+from replay.cli.cmd_check import check
+from replay.cli.cmd_ingest import ingest
+from replay.cli.cmd_schema import schema
+from replay.cli.cmd_sql import sql
+from replay.cli.cmd_whatif import whatif
+from replay.cli.stack import StackedCommand
+
+COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
+    ("whatif", whatif, StackedCommand),
+    ("ingest", ingest, TyperCommand),
+    ("sql", sql, TyperCommand),
+    ("schema", schema, TyperCommand),
+    ("check", check, TyperCommand),
+)
+DEFAULT = "whatif"
+OWN_OPTIONS = ("--help", "--version")
+"""Options of `replay` itself; with any other first word than these and the commands, it is the
+default command that runs."""
+
+WELCOME = """\
+replay answers what-if questions from PyTorch profiler traces.
+
+  replay trace.json                        replay a run, tell where its step goes
+  replay traces/ --nvlink 900GBps          the same run with another link between GPUs
+  replay traces/ --scale class:gemm=0.5    with matrix products twice as fast
+  replay sql traces/ "SELECT ..."          the trace as tables
+  replay --help                            all commands"""
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        console.show(f"trace-replay {version('trace-replay')}\n")
+        raise typer.Exit
+
+
+def _top(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", is_eager=True),
+    ] = False,
+) -> None:
+    """Ask recorded GPU runs what-if questions.
+
+    \b
+    replay TRACE... [options]     what-if; needs no verb: replay trace.json --nvlink 900GBps
+    replay COMMAND --help         the options of a command; replay whatif --help has the what-ifs
+
+    \b
+    A first word that is no command is a trace; write ./sql for a file called sql.
+    """
+    _version(wanted=version)
+
+
+def make_app() -> typer.Typer:
+    """The commands of the list, under one app."""
+    app = typer.Typer(
+        name="replay",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(_top)
+    for name, function, kind in COMMANDS:
+        app.command(name, cls=kind)(function)
+    return app
+
+
+def with_command(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the default command put in where no command stands first."""
+    names = {name for name, _, _ in COMMANDS}
+    if arguments and arguments[0] not in names and arguments[0] not in OWN_OPTIONS:
+        return [DEFAULT, *arguments]
+    return list(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit code says what became of it."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        console.talk(WELCOME)
+        return UserError.exit_code
+    try:
+        make_app()(args=with_command(given), prog_name="replay")
+    except UserError as error:
+        console.report(error)
+        return error.exit_code
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    return 0
+
+
+def main_entry() -> None:
+    """The `replay` script."""
+    sys.exit(main())

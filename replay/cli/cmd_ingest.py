@@ -1,0 +1,40 @@
+"""`replay ingest`: traces into one store."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replay.cli import console, options
+
+
+def ingest(
+    traces: options.Traces,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="The store; without it, the cache."),
+    ] = None,
+    strict: options.Strict = False,
+    no_cache: options.NoCache = False,
+    cache_dir: options.CacheDir = None,
+) -> None:
+    """Read traces into a DuckDB store and print where it lies."""
+    from ingest.pipeline import IngestOptions
+    from replay.api import ingest as read
+
+    with console.progress() as progress:
+        reading = IngestOptions(
+            cache=not no_cache,
+            cache_dir=cache_dir,
+            strict=strict,
+            output=output,
+            progress=progress,
+        )
+        stored = read(traces, options=reading)
+    console.report_failed(stored.reading.failed)
+    state = "was there already" if stored.reading.is_cached else "written"
+    console.talk(
+        f"{stored.files} files, {stored.events:,} events, "
+        f"{stored.reading.store_bytes / 1e6:,.1f} MB {state}, {stored.reading.seconds:.1f} s"
+    )
+    console.show(f"{stored.reading.store}\n")

@@ -1,0 +1,104 @@
+"""`replay TRACE... [options]`: the answer to a what-if, or the unchanged run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replay.cli import console, options
+from replay.cli.parts import parse_ranks, parse_steps
+from replay.cli.stack import typed
+
+
+def whatif(
+    ctx: typer.Context,
+    traces: options.Traces,
+    nvlink: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE",
+            help="Link between the GPUs of a node (NVLink, xGMI): 900GBps, 400Gbps or x2.",
+        ),
+    ] = None,
+    network_scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X",
+            help="Every transfer takes 1/X of its time, latency included.",
+        ),
+    ] = None,
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR=FACTOR",
+            help="Multiply durations: class:gemm=0.5, name:*nccl*=2, rank:3,class:compute=0.9.",
+        ),
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Take tasks out, and the calls that launched only them.",
+        ),
+    ] = None,
+    no_stragglers: Annotated[
+        bool,
+        typer.Option(
+            "--no-stragglers",
+            help="Every task takes the median time of the same task on all ranks.",
+        ),
+    ] = False,
+    scenario: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="The same what-ifs from a YAML file.",
+        ),
+    ] = None,
+    base_gpu: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The recorded GPU, for --nvlink."),
+    ] = None,
+    base_nvlink: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="The recorded link, for --nvlink."),
+    ] = None,
+    gpus_per_node: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="GPUs that the link joins, for --nvlink."),
+    ] = None,
+    steps: options.Steps = None,
+    ranks: options.Ranks = None,
+    format_: options.AnswerForm = options.AnswerFormat.TABLE,
+    json: options.Json = False,
+    strict: options.Strict = False,
+    no_cache: options.NoCache = False,
+    cache_dir: options.CacheDir = None,
+) -> None:
+    """Replay a run as it would have been.
+
+    \b
+    Needs no verb: replay trace.json --nvlink 900GBps
+    What-ifs stack in the order given; without one, the run is replayed as it was.
+    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase.
+    """
+    from ingest.pipeline import IngestOptions
+    from replay.api import Window, examine
+    from replay.cli.what_ifs import Base, scenario_of
+    from whatif.report.answer import to_json
+    from whatif.report.text import render
+    from whatif.report.view import answer_of
+
+    base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
+    asked = scenario_of(typed(ctx), base)
+    window = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    with console.progress() as progress:
+        reading = IngestOptions(
+            cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
+        )
+        findings = examine(traces, asked, window=window, options=reading)
+    console.report_failed(findings.reading.failed)
+    if json or format_ is options.AnswerFormat.JSON:
+        console.show(to_json(answer_of(findings)).decode())
+    else:
+        console.show(render(findings))

@@ -1,0 +1,1 @@
+"""Task graph -> schedule: one compiled pass in topological order."""

@@ -1,0 +1,1 @@
+"""Store -> columnar task graph: what depends on what, with the evidence for each edge."""

@@ -1,0 +1,59 @@
+"""What is known about a run beside its graph: files, clocks, evidence, oddities."""
+
+from dataclasses import dataclass
+
+from ingest.vocab import EdgeKind, Evidence
+from replay.graph.lags import Typical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """One trace file."""
+
+    rank: int
+    rank_source: str
+    host: str | None
+    gpu: str | None
+    devices_seen: int
+    events: int
+    clock_offset_ns: int
+    clock_uncertainty_ns: int | None
+    device_clock_offset_ns: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphFacts:
+    """Counts that decide how far the graph can be trusted."""
+
+    files: tuple[FileFacts, ...]
+    edges: dict[tuple[EdgeKind, Evidence], int]
+    contradicted: dict[str, int]
+    """Dependencies not made, by rule."""
+    lags: dict[str, Typical]
+    unlinked_frac: float
+    """Share of device tasks whose launching call is not recorded."""
+    members: int
+    members_matched: int
+    """Members of collectives that at least two files share."""
+    members_complete: int
+    """Members of collectives of which every member is in the files."""
+    issues: dict[str, int]
+    """Oddities of the data of severity notice and above, by name."""
+    has_device: bool
+    moved_ns: int
+    """Device time moved by repairs (kernels before their launch), in ns of task time."""
+
+    @property
+    def events(self) -> int:
+        """Events over all files."""
+        return sum(file.events for file in self.files)
+
+    def evidence_share(self, evidence: Evidence) -> float:
+        """Share of an evidence among the edges without program order."""
+        counted = {
+            key: count for key, count in self.edges.items() if key[0] != EdgeKind.PROGRAM_ORDER
+        }
+        total = sum(counted.values())
+        of_kind = sum(count for key, count in counted.items() if key[1] == evidence)
+        return of_kind / total if total else 0.0

@@ -1,0 +1,307 @@
+"""Host threads as chains of tasks, cut at anchors; waiting is a node without length."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingest.vocab import RuntimeKind, TaskKind
+from ingest.compiled import compiled
+from replay.graph.arrays import Bool, Int64
+from replay.graph.blocking import BlockingCalls
+from replay.graph.nesting import Segments
+from replay.graph.recorded import ANNOTATION, HostRows, Recorded
+from replay.graph.silence import Stretches
+
+MARK, CALL, WAIT = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTasks:
+    """Tasks of all threads by (thread, time): consecutive rows of a thread follow one another."""
+
+    thread: Int64
+    kind: Int64
+    ts_ns: Int64
+    dur_ns: Int64
+    row: Int64
+    """Host row of a call; for work the innermost row of its longest stretch; -1."""
+    unexplained_ns: Int64
+    call_task: Int64
+    """Per host row: its HOST_CALL (or that of the call that holds it); -1."""
+    block_task: Int64
+    """Per position in `BlockingCalls.call`: its HOST_WAIT; -1."""
+    stretch_task: Int64
+    """Per stretch: its HOST_WAIT; -1 when it is work."""
+    start_task: Int64
+    """Per thread: the HOST_WAIT that opens it; -1 when the thread carries no tasks."""
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+    def ending_at(self, thread: Int64, moment_ns: Int64) -> Int64:
+        """Last task of each thread that ended at or before the moment; -1 for none."""
+        found = np.full(len(thread), -1, np.int64)
+        first = np.searchsorted(self.thread, thread, side="left")
+        last = np.searchsorted(self.thread, thread, side="right")
+        end_ns = self.ts_ns + self.dur_ns
+        for index, (lo, hi, moment) in enumerate(zip(first, last, moment_ns, strict=True)):
+            place = int(np.searchsorted(end_ns[lo:hi], moment, side="right")) - 1
+            found[index] = lo + place if place >= 0 else -1
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Items:
+    """Anchors of the threads, each with the interval that it takes out of the work."""
+
+    thread: Int64
+    lo_ns: Int64
+    hi_ns: Int64
+    type: Int64
+    ref: Int64
+
+
+def anchor_rows(recorded: Recorded) -> Bool:
+    """Host rows that are anchors: calls that launch, copy, record, wait, block or allocate."""
+    host = recorded.host
+    chosen = (host.kind != RuntimeKind.OTHER) & (host.kind != RuntimeKind.EVENT_QUERY)
+    linked = recorded.device.call[recorded.device.call >= 0]
+    chosen[linked] = True
+    return chosen
+
+
+def build_host_tasks(
+    recorded: Recorded,
+    parts: Segments,
+    holder: Int64,
+    blocking: BlockingCalls,
+    stretches: Stretches,
+) -> HostTasks:
+    """Cut every thread that matters into tasks.
+
+    Args:
+        recorded: columns of all ranks.
+        parts: stretches between neighbouring rows.
+        holder: per host row the outermost anchor that holds it (`nesting.outermost`).
+        blocking: calls that may block.
+        stretches: long stretches; those with a cause are waits.
+    """
+    host = recorded.host
+    items = _items(recorded, holder, blocking, stretches)
+    carries = _carrying(recorded, stretches)
+    items = _sorted(items, carries[items.thread])
+    n_threads = len(carries)
+    first_row = np.searchsorted(host.thread, np.arange(n_threads))
+    begin_ns = host.ts_ns[first_row] if n_threads else np.zeros(0, np.int64)
+    finish_ns = np.full(n_threads, np.iinfo(np.int64).min)
+    np.maximum.at(finish_ns, host.thread, host.end_ns)
+    thread, kind, ts_ns, dur_ns, task_of_item, start_task = lay_out(
+        carries, begin_ns, finish_ns, items.thread, items.lo_ns, items.hi_ns, items.type
+    )
+    call_task, block_task, stretch_task = _maps(
+        items, task_of_item, holder, blocking, len(stretches.thread)
+    )
+    row, unexplained_ns = _contents(parts, stretches, thread, kind, ts_ns, dur_ns)
+    is_call = np.flatnonzero(items.type == CALL)
+    row[task_of_item[is_call]] = items.ref[is_call]
+    return HostTasks(
+        thread=thread,
+        kind=kind,
+        ts_ns=ts_ns,
+        dur_ns=dur_ns,
+        row=row,
+        unexplained_ns=unexplained_ns,
+        call_task=call_task,
+        block_task=block_task,
+        stretch_task=stretch_task,
+        start_task=start_task,
+    )
+
+
+def _carrying(recorded: Recorded, stretches: Stretches) -> Bool:
+    """Threads that launch work, carry the steps, or wake one that does."""
+    host = recorded.host
+    carries = np.zeros(int(host.thread.max()) + 1 if len(host) else 0, bool)
+    carries[recorded.step.thread] = True
+    carries[host.thread[recorded.device.call[recorded.device.call >= 0]]] = True
+    records = recorded.member.record_row
+    carries[host.thread[records[records >= 0]]] = True
+    for _ in range(2):
+        helped = (stretches.helper >= 0) & carries[stretches.thread]
+        carries[stretches.helper[helped]] = True
+    if not carries.any():
+        carries[host.thread[host.category != ANNOTATION]] = True
+    return carries
+
+
+def _items(
+    recorded: Recorded, holder: Int64, blocking: BlockingCalls, stretches: Stretches
+) -> _Items:
+    host = recorded.host
+    outer = np.flatnonzero(holder == np.arange(len(host)))
+    resume_ns = np.full(len(host), -1, np.int64)
+    resume_ns[blocking.call] = blocking.resume_ns
+    call_lo_ns = np.maximum(host.ts_ns[outer], resume_ns[outer])
+    blocked = np.flatnonzero(holder[blocking.call] == blocking.call)
+    blocked_row = blocking.call[blocked]
+    waits = np.flatnonzero(stretches.waits)
+    marks = _marks(recorded, stretches)
+    n_blocking = len(blocking.call)
+    return _Items(
+        thread=np.concatenate(
+            [host.thread[outer], host.thread[blocked_row], stretches.thread[waits], marks[0]]
+        ),
+        lo_ns=np.concatenate(
+            [call_lo_ns, host.ts_ns[blocked_row], stretches.lo_ns[waits], marks[1]]
+        ),
+        hi_ns=np.concatenate(
+            [host.end_ns[outer], blocking.resume_ns[blocked], stretches.hi_ns[waits], marks[1]]
+        ),
+        type=np.repeat(
+            [CALL, WAIT, WAIT, MARK], [len(outer), len(blocked), len(waits), len(marks[0])]
+        ),
+        ref=np.concatenate([outer, blocked, n_blocking + waits, np.full(len(marks[0]), -1)]),
+    )
+
+
+def _marks(recorded: Recorded, stretches: Stretches) -> tuple[Int64, Int64]:
+    """Moments (thread, ns) at which work is cut without an anchor of its own."""
+    host, step = recorded.host, recorded.step
+    records = recorded.member.record_row[recorded.member.record_row >= 0]
+    helped = stretches.helper >= 0
+    wakes = stretches.first_wakes
+    thread = [
+        step.thread,
+        step.thread,
+        host.thread[records],
+        stretches.helper[helped],
+        wakes.helper,
+    ]
+    moment_ns = [
+        step.ts_ns,
+        step.end_ns,
+        host.ts_ns[records],
+        stretches.helper_end_ns[helped],
+        wakes.helper_end_ns,
+    ]
+    return np.concatenate(thread), np.concatenate(moment_ns)
+
+
+def _sorted(items: _Items, keep: Bool) -> _Items:
+    chosen = np.flatnonzero(keep)
+    order = chosen[np.lexsort((items.hi_ns[chosen], items.lo_ns[chosen], items.thread[chosen]))]
+    return _Items(
+        thread=items.thread[order],
+        lo_ns=items.lo_ns[order],
+        hi_ns=items.hi_ns[order],
+        type=items.type[order],
+        ref=items.ref[order],
+    )
+
+
+def _maps(
+    items: _Items, task_of_item: Int64, holder: Int64, blocking: BlockingCalls, n_stretches: int
+) -> tuple[Int64, Int64, Int64]:
+    call_task = np.full(len(holder), -1, np.int64)
+    is_call = np.flatnonzero(items.type == CALL)
+    call_task[items.ref[is_call]] = task_of_item[is_call]
+    held = holder >= 0
+    call_task[held] = call_task[holder[held]]
+    n_blocking = len(blocking.call)
+    wait_task = np.full(n_blocking + n_stretches, -1, np.int64)
+    is_wait = np.flatnonzero(items.type == WAIT)
+    wait_task[items.ref[is_wait]] = task_of_item[is_wait]
+    return call_task, wait_task[:n_blocking], wait_task[n_blocking:]
+
+
+def _contents(
+    parts: Segments,
+    stretches: Stretches,
+    thread: Int64,
+    kind: Int64,
+    ts_ns: Int64,
+    dur_ns: Int64,
+) -> tuple[Int64, Int64]:
+    """For work: the innermost row of its longest stretch, and its unexplained silence."""
+    row = np.full(len(thread), -1, np.int64)
+    unexplained_ns = np.zeros(len(thread), np.int64)
+    work = np.flatnonzero((kind == TaskKind.HOST_WORK) & (dur_ns > 0))
+    if not len(work):
+        return row, unexplained_ns
+    task = work[_work_at(thread[work], ts_ns[work], parts.thread, parts.lo_ns)]
+    inside = (thread[task] == parts.thread) & (ts_ns[task] <= parts.lo_ns)
+    inside &= parts.lo_ns < ts_ns[task] + dur_ns[task]
+    longest = np.lexsort((parts.hi_ns - parts.lo_ns, task))
+    longest = longest[inside[longest]]
+    row[task[longest]] = parts.row[longest]
+    silent = np.flatnonzero(stretches.unexplained_ns > 0)
+    holder = work[_work_at(thread[work], ts_ns[work], stretches.thread[silent], stretches.lo_ns[silent])]
+    np.add.at(unexplained_ns, holder, stretches.unexplained_ns[silent])
+    return row, np.minimum(unexplained_ns, dur_ns)
+
+
+def _work_at(thread: Int64, ts_ns: Int64, of_thread: Int64, moment_ns: Int64) -> Int64:
+    """Position of the last (thread, start) at or before each moment; 0 when there is none."""
+    merged_thread = np.concatenate([thread, of_thread])
+    merged_ns = np.concatenate([ts_ns, moment_ns])
+    is_query = np.repeat([0, 1], [len(thread), len(of_thread)])
+    order = np.lexsort((is_query, merged_ns, merged_thread))
+    count = np.cumsum(is_query[order] == 0) - 1
+    place = np.empty(len(order), np.int64)
+    place[order] = count
+    return np.maximum(place[len(thread) :], 0)
+
+
+@compiled
+def lay_out(carries, begin_ns, finish_ns, item_thread, lo_ns, hi_ns, item_type):
+    """Fill the gaps between the items of each thread with work.
+
+    Items are sorted by (thread, lo, hi); one that begins before the previous ended is cut short.
+    Item types: 0 mark, 1 call, 2 wait. Kinds out: 0 work, 1 call, 2 wait (TaskKind).
+    """
+    n_items = len(item_thread)
+    n_threads = len(carries)
+    capacity = 2 * n_items + 2 * n_threads
+    thread = np.empty(capacity, np.int64)
+    kind = np.empty(capacity, np.int64)
+    ts_ns = np.empty(capacity, np.int64)
+    dur_ns = np.empty(capacity, np.int64)
+    task_of_item = np.full(n_items, -1, np.int64)
+    start_task = np.full(n_threads, -1, np.int64)
+    count = 0
+    item = 0
+    for current in range(n_threads):
+        if not carries[current]:
+            continue
+        now = begin_ns[current]
+        start_task[current] = count
+        thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 2, now, 0
+        count += 1
+        while item < n_items and item_thread[item] == current:
+            lo = max(lo_ns[item], now)
+            hi = max(hi_ns[item], lo)
+            if lo > now:
+                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 0, now, lo - now
+                count += 1
+            if item_type[item] == 1:
+                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 1, lo, hi - lo
+                task_of_item[item] = count
+                count += 1
+            elif item_type[item] == 2:
+                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 2, hi, 0
+                task_of_item[item] = count
+                count += 1
+            now = hi
+            item += 1
+        if finish_ns[current] > now:
+            thread[count], kind[count] = current, 0
+            ts_ns[count], dur_ns[count] = now, finish_ns[current] - now
+            count += 1
+    return (
+        thread[:count],
+        kind[:count],
+        ts_ns[:count],
+        dur_ns[:count],
+        task_of_item,
+        start_task,
+    )

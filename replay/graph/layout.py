@@ -1,0 +1,111 @@
+"""Task ids: host tasks first, then device tasks, then host-side members, then meetings."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.graph import thresholds
+from replay.graph.arrays import Bool, Int64
+from replay.graph.blocking import BlockingCalls
+from replay.graph.events import EventPairs
+from replay.graph.host_tasks import HostTasks
+from replay.graph.recorded import Recorded
+from replay.graph.silence import Stretches
+from replay.graph.streams import Streams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where each recorded row stands among the tasks."""
+
+    n_host: int
+    first_of_device: Int64
+    """Per device row: its task; for a member its ARRIVE."""
+    last_of_device: Int64
+    """Per device row: its task; for a member its TRANSFER."""
+    arrive_of_member: Int64
+    transfer_of_member: Int64
+    meet_of_collective: Int64
+    n_tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meetings:
+    """When the members of each collective had all arrived, and from when each moved data."""
+
+    last_start_ns: Int64
+    """Per collective: latest start of the members in the files."""
+    outside_ns: Int64
+    """Per collective: how much longer members that are not in the files let it wait."""
+    go_ns: Int64
+    """Per member: start of its transfer."""
+    early: Bool
+    """Per member: its transfer began before all had arrived, so it did not wait for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that the edge rules read."""
+
+    recorded: Recorded
+    streams: Streams
+    host_tasks: HostTasks
+    blocking: BlockingCalls
+    stretches: Stretches
+    events: EventPairs
+    layout: Layout
+    meetings: Meetings
+    ts_ns: Int64
+    """Per task: recorded start."""
+    dur_ns: Int64
+
+
+def number_tasks(recorded: Recorded, n_host: int) -> Layout:
+    """Give every task its id."""
+    member, device = recorded.member, recorded.device
+    on_device = np.flatnonzero(member.device_row >= 0)
+    is_member = np.zeros(len(device), np.int64)
+    is_member[member.device_row[on_device]] = 1
+    width = 1 + is_member
+    first = n_host + np.cumsum(width) - width
+    last = first + is_member
+    n_after_device = n_host + int(width.sum())
+    arrive = np.empty(len(member), np.int64)
+    arrive[on_device] = first[member.device_row[on_device]]
+    elsewhere = np.flatnonzero(member.device_row < 0)
+    arrive[elsewhere] = n_after_device + 2 * np.arange(len(elsewhere))
+    n_before_meet = n_after_device + 2 * len(elsewhere)
+    n_collectives = len(recorded.collective_ids)
+    return Layout(
+        n_host=n_host,
+        first_of_device=first,
+        last_of_device=last,
+        arrive_of_member=arrive,
+        transfer_of_member=arrive + 1,
+        meet_of_collective=n_before_meet + np.arange(n_collectives),
+        n_tasks=n_before_meet + n_collectives,
+    )
+
+
+def find_meetings(recorded: Recorded, members_expected: Int64) -> Meetings:
+    """Meeting times from the starts and transfers of the members.
+
+    Args:
+        recorded: columns of all ranks.
+        members_expected: per collective, how many members it has in the job.
+    """
+    member = recorded.member
+    n_collectives = len(recorded.collective_ids)
+    go_ns = np.clip(member.end_ns - member.transfer_ns, member.ts_ns, member.end_ns)
+    last_start_ns = np.full(n_collectives, np.iinfo(np.int64).min)
+    np.maximum.at(last_start_ns, member.collective, member.ts_ns)
+    latest_go_ns = np.full(n_collectives, np.iinfo(np.int64).min)
+    np.maximum.at(latest_go_ns, member.collective, go_ns)
+    seen = np.bincount(member.collective, minlength=n_collectives)
+    outside_ns = np.where(seen < members_expected, latest_go_ns - last_start_ns, 0)
+    outside_ns = np.maximum(outside_ns, 0)
+    meet_ns = (last_start_ns + outside_ns)[member.collective]
+    early = go_ns < meet_ns - thresholds.MEETING_TOLERANCE_NS
+    return Meetings(
+        last_start_ns=last_start_ns, outside_ns=outside_ns, go_ns=go_ns, early=early
+    )

@@ -1,0 +1,262 @@
+"""What the graph needs of the store, as columns over all chosen ranks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ingest.store import Store
+from replay.graph.arrays import Int64
+
+SQL = Path(__file__).with_name("sql")
+
+OP, ANNOTATION, RUNTIME = 0, 1, 2
+"""Values of `HostRows.category`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRows:
+    """Host events by (thread, start, longest first); times in ns after the run's origin."""
+
+    slice_id: Int64
+    trace: Int64
+    """Position of the file in the chosen ranks."""
+    thread: Int64
+    """Dense thread number over all files."""
+    ts_ns: Int64
+    end_ns: Int64
+    name: Int64
+    category: Int64
+    kind: Int64
+    """RuntimeKind."""
+    correlation: Int64
+    phase: Int64
+
+    def __len__(self) -> int:
+        return len(self.slice_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRows:
+    """Device work by (file, device, stream, start)."""
+
+    slice_id: Int64
+    trace: Int64
+    device: Int64
+    stream: Int64
+    lane: Int64
+    """Dense number of (file, device, stream)."""
+    ts_ns: Int64
+    end_ns: Int64
+    name: Int64
+    kernel_class: Int64
+    phase: Int64
+    call: Int64
+    """Host row of the launching call; -1 when not recorded."""
+    op_name: Int64
+    module_name: Int64
+
+    def __len__(self) -> int:
+        return len(self.slice_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRows:
+    """Members of collectives; `device_row` or `host_row` is -1."""
+
+    slice_id: Int64
+    trace: Int64
+    device_row: Int64
+    host_row: Int64
+    """The worker-thread row itself, for collectives that run on the host."""
+    record_row: Int64
+    """Host row of `record_param_comms` or `c10d::*`; -1 when not recorded."""
+    collective: Int64
+    """Dense number over the chosen ranks."""
+    ts_ns: Int64
+    end_ns: Int64
+    transfer_ns: Int64
+
+    def __len__(self) -> int:
+        return len(self.slice_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRows:
+    """`cuda_sync` rows: which stream waited, for what."""
+
+    trace: Int64
+    correlation: Int64
+    stream: Int64
+    wait_on_stream: Int64
+    record_correlation: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRows:
+    """`ProfilerStep#N` windows of the host, by file and start."""
+
+    trace: Int64
+    step: Int64
+    ts_ns: Int64
+    end_ns: Int64
+    thread: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """All columns together. `ranks[p]` is the rank of file position p."""
+
+    ranks: tuple[int, ...]
+    trace_ids: tuple[int, ...]
+    host: HostRows
+    device: DeviceRows
+    member: MemberRows
+    sync: SyncRows
+    step: StepRows
+    names: tuple[str, ...]
+    collective_ids: Int64
+    """Id in the store of each dense collective number."""
+
+
+def load(store: Store, trace_ids: tuple[int, ...], ranks: tuple[int, ...]) -> Recorded:
+    """Read the columns of the chosen files."""
+    params = {"trace_ids": list(trace_ids)}
+    position = _position_of(trace_ids)
+    names = store.arrays_from_file(SQL / "name.sql", {})
+    host, utids = _host(store, params, position)
+    row_of = _row_lookup(host.slice_id)
+    device = _device(store, params, position, row_of)
+    member, collective_ids = _member(store, params, position, row_of, _row_lookup(device.slice_id))
+    return Recorded(
+        ranks=ranks,
+        trace_ids=trace_ids,
+        host=host,
+        device=device,
+        member=member,
+        sync=_sync(store, params, position),
+        step=_step(store, params, position, utids),
+        names=tuple(str(name) for name in names["name"]),
+        collective_ids=collective_ids,
+    )
+
+
+def _position_of(trace_ids: tuple[int, ...]) -> Int64:
+    position = np.full(max(trace_ids, default=0) + 1, -1, np.int64)
+    position[list(trace_ids)] = np.arange(len(trace_ids))
+    return position
+
+
+def _host(store: Store, params: dict[str, object], position: Int64) -> tuple[HostRows, Int64]:
+    columns = _integers(store, "host.sql", params)
+    utids, thread = np.unique(columns["utid"], return_inverse=True)
+    return HostRows(
+        slice_id=columns["slice_id"],
+        trace=position[columns["trace_id"]],
+        thread=thread.astype(np.int64),
+        ts_ns=columns["ts_ns"],
+        end_ns=columns["end_ns"],
+        name=columns["name_id"],
+        category=columns["category"],
+        kind=columns["kind"],
+        correlation=columns["correlation"],
+        phase=columns["phase"],
+    ), utids
+
+
+def _device(
+    store: Store, params: dict[str, object], position: Int64, row_of: "_Lookup"
+) -> DeviceRows:
+    columns = _integers(store, "device.sql", params)
+    trace = position[columns["trace_id"]]
+    lanes = np.stack([trace, columns["device"], columns["stream"]], axis=1)
+    _, lane = np.unique(lanes, axis=0, return_inverse=True) if len(trace) else (None, trace)
+    return DeviceRows(
+        slice_id=columns["slice_id"],
+        trace=trace,
+        device=columns["device"],
+        stream=columns["stream"],
+        lane=np.asarray(lane, np.int64).reshape(-1),
+        ts_ns=columns["ts_ns"],
+        end_ns=columns["end_ns"],
+        name=columns["name_id"],
+        kernel_class=columns["class"],
+        phase=columns["phase"],
+        call=row_of(columns["runtime_id"]),
+        op_name=columns["op_name_id"],
+        module_name=columns["module_name_id"],
+    )
+
+
+def _member(
+    store: Store,
+    params: dict[str, object],
+    position: Int64,
+    host_row_of: "_Lookup",
+    device_row_of: "_Lookup",
+) -> tuple[MemberRows, Int64]:
+    columns = _integers(store, "member.sql", params)
+    ids, collective = np.unique(columns["coll_id"], return_inverse=True)
+    return MemberRows(
+        slice_id=columns["slice_id"],
+        trace=position[columns["trace_id"]],
+        device_row=device_row_of(columns["slice_id"]),
+        host_row=host_row_of(columns["slice_id"]),
+        record_row=host_row_of(columns["op_id"]),
+        collective=collective.astype(np.int64),
+        ts_ns=columns["ts_ns"],
+        end_ns=columns["end_ns"],
+        transfer_ns=columns["transfer_ns"],
+    ), ids
+
+
+def _sync(store: Store, params: dict[str, object], position: Int64) -> SyncRows:
+    columns = _integers(store, "sync.sql", params)
+    return SyncRows(
+        trace=position[columns["trace_id"]],
+        correlation=columns["correlation"],
+        stream=columns["stream"],
+        wait_on_stream=columns["wait_on_stream"],
+        record_correlation=columns["record_correlation"],
+    )
+
+
+def _step(store: Store, params: dict[str, object], position: Int64, utids: Int64) -> StepRows:
+    columns = _integers(store, "step.sql", params)
+    return StepRows(
+        trace=position[columns["trace_id"]],
+        step=columns["step"],
+        ts_ns=columns["ts_ns"],
+        end_ns=columns["end_ns"],
+        thread=np.searchsorted(utids, columns["utid"]).astype(np.int64),
+    )
+
+
+def _integers(store: Store, file: str, params: dict[str, object]) -> dict[str, Int64]:
+    columns = store.arrays_from_file(SQL / file, params)
+    return {name: np.asarray(values).astype(np.int64) for name, values in columns.items()}
+
+
+class _Lookup:
+    """Row number of a slice id, -1 where no row has it."""
+
+    def __init__(self, ids: Int64) -> None:
+        self._order = np.argsort(ids, kind="stable")
+        self._sorted = ids[self._order]
+
+    def __call__(self, wanted: Int64) -> Int64:
+        if not len(self._sorted):
+            return np.full(len(wanted), -1, np.int64)
+        place = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        return np.where(self._sorted[place] == wanted, self._order[place], -1)
+
+
+def _row_lookup(ids: Int64) -> _Lookup:
+    return _Lookup(ids)
+
+
+def take(values: Int64, rows: Int64, missing: int = -1) -> Int64:
+    """`values` at `rows`, and `missing` where a row is -1."""
+    if not len(values):
+        return np.full(len(rows), missing, np.int64)
+    return np.where(rows >= 0, values[rows], missing)

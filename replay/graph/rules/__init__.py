@@ -1,0 +1,1 @@
+"""One rule per file: each finds one kind of dependency in the recorded run."""

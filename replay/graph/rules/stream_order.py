@@ -1,0 +1,62 @@
+"""A device task follows the previous one of its stream."""
+
+import numpy as np
+
+from ingest.vocab import EdgeKind
+from ingest.compiled import compiled
+from replay.graph import thresholds
+from replay.graph.lags import queued_lags, typical
+from replay.graph.layout import Parts
+from replay.graph.rules.base import Found, edge_list
+
+
+def stream_order(parts: Parts) -> Found:
+    """Edges between neighbours of a stream (or worker thread of host-side collectives).
+
+    Neighbours that overlap by less than `OVERLAP_NS` are programmatic dependent launches with a
+    negative lag; where they overlap by more, the stream's latest task that had ended stands in.
+    """
+    device, layout = parts.recorded.device, parts.layout
+    row = np.arange(len(device))
+    previous, overlapped = neighbours(
+        device.lane, device.ts_ns, device.end_ns, thresholds.OVERLAP_NS
+    )
+    known = previous >= 0
+    lag_ns = np.where(known, device.ts_ns - device.end_ns[previous], 0)
+    queued_ns = device.ts_ns - parts.streams.launch_ns
+    plain = typical(
+        queued_lags(lag_ns[known & (lag_ns >= 0)], queued_ns[known & (lag_ns >= 0)]),
+        thresholds.DEFAULT_STREAM_NS,
+    )
+    early = typical(lag_ns[known & (lag_ns < 0)], 0, minimum=1)
+    src, dst = layout.last_of_device[previous[known]], layout.first_of_device[row[known]]
+    edges = edge_list(
+        src,
+        dst,
+        lag_ns=np.where(lag_ns[known] < 0, early.lag_ns, plain.lag_ns),
+        kind=EdgeKind.STREAM_ORDER,
+    )
+    lags = {"stream_order": plain}
+    if early.samples:
+        lags["stream_order (overlapping)"] = early
+    return Found(edges=edges, lags=lags, contradicted=int(overlapped.sum()))
+
+
+@compiled
+def neighbours(lane, ts_ns, end_ns, overlap_ns):
+    """Previous row of each row's lane that does not overlap it by more than `overlap_ns`; -1.
+
+    Also tells where the direct neighbour overlapped by more.
+    """
+    n = len(lane)
+    previous = np.full(n, -1, np.int64)
+    overlapped = np.zeros(n, np.bool_)
+    for row in range(n):
+        back = row - 1
+        while back >= 0 and lane[back] == lane[row] and row - back <= 64:
+            if end_ns[back] - ts_ns[row] < overlap_ns and ts_ns[back] <= ts_ns[row]:
+                previous[row] = back
+                break
+            overlapped[row] = True
+            back -= 1
+    return previous, overlapped

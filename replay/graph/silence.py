@@ -1,0 +1,218 @@
+"""Long stretches without rows on a thread: waiting for a thread, for a device, or work.
+
+A stretch counts when it is longer than `SILENCE_NS`, lies between two neighbouring rows of its
+thread and not inside a runtime call.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingest.vocab import RuntimeKind
+from replay.graph import thresholds
+from replay.graph.arrays import Bool, Int64
+from replay.graph.nesting import Segments
+from replay.graph.recorded import ANNOTATION, OP, RUNTIME, HostRows, Recorded, take
+from replay.graph.streams import Streams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstWakes:
+    """Threads whose first row follows the work of another thread."""
+
+    thread: Int64
+    helper: Int64
+    helper_end_ns: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretches:
+    """Long stretches and what ended them; exactly one of the three sources is set, or none."""
+
+    thread: Int64
+    lo_ns: Int64
+    hi_ns: Int64
+    helper: Int64
+    """Thread whose last row ended shortly before `hi_ns`; -1."""
+    helper_end_ns: Int64
+    device_row: Int64
+    member: Int64
+    """Member of a collective on the host; -1."""
+    unexplained_ns: Int64
+    first_wakes: FirstWakes
+
+    @property
+    def waits(self) -> Bool:
+        """Where the stretch is a wait, not work."""
+        return (self.helper >= 0) | (self.device_row >= 0) | (self.member >= 0)
+
+
+def find_stretches(recorded: Recorded, parts: Segments, streams: Streams) -> Stretches:
+    """Find every long stretch and the cause of its end."""
+    host = recorded.host
+    in_call = take(host.category, parts.row) == RUNTIME
+    chosen = np.flatnonzero((parts.hi_ns - parts.lo_ns > thresholds.SILENCE_NS) & ~in_call)
+    thread, lo_ns, hi_ns = parts.thread[chosen], parts.lo_ns[chosen], parts.hi_ns[chosen]
+    activity = _Activity(recorded, parts)
+    helper, helper_end_ns = activity.helper_of(thread, lo_ns, hi_ns)
+    trace = activity.trace_of_thread[thread]
+    free = helper < 0
+    member = np.where(free, _member_ended(recorded, trace, lo_ns, hi_ns), -1)
+    free &= member < 0
+    implied = free & ~activity.records_events[trace]
+    device_row = np.where(implied, _device_ended(recorded, streams, trace, lo_ns, hi_ns), -1)
+    free &= device_row < 0
+    silent = _is_silent(host, parts.row[chosen], activity.has_device[trace])
+    alone = free & silent & ~_has_twin(host, parts, chosen)
+    alone &= hi_ns - lo_ns > thresholds.UNEXPLAINED_NS
+    return Stretches(
+        thread=thread,
+        lo_ns=lo_ns,
+        hi_ns=hi_ns,
+        helper=helper,
+        helper_end_ns=helper_end_ns,
+        device_row=device_row,
+        member=member,
+        unexplained_ns=np.where(alone, hi_ns - lo_ns, 0),
+        first_wakes=_first_wakes(recorded, activity),
+    )
+
+
+def _first_wakes(recorded: Recorded, activity: "_Activity") -> FirstWakes:
+    host = recorded.host
+    thread, first_row = np.unique(host.thread, return_index=True)
+    begin_ns = host.ts_ns[first_row]
+    steps = np.isin(thread, recorded.step.thread)
+    helper, end_ns = activity.helper_of(
+        thread, begin_ns - thresholds.HAND_OVER_RETURN_NS, begin_ns
+    )
+    woken = (helper >= 0) & ~steps
+    return FirstWakes(
+        thread=thread[woken], helper=helper[woken], helper_end_ns=end_ns[woken]
+    )
+
+
+class _Activity:
+    """When each thread that does more than poll was in a row that shows work.
+
+    A long stretch without children and an annotation alone show none.
+    """
+
+    def __init__(self, recorded: Recorded, parts: Segments) -> None:
+        host = recorded.host
+        n_threads = int(host.thread.max()) + 1 if len(host) else 0
+        n_traces = len(recorded.ranks)
+        self.trace_of_thread = np.zeros(n_threads, np.int64)
+        self.trace_of_thread[host.thread] = host.trace
+        self.works = np.zeros(n_threads, bool)
+        self.works[host.thread[host.category == OP]] = True
+        self.works[host.thread[recorded.device.call[recorded.device.call >= 0]]] = True
+        category = take(host.category, parts.row)
+        length_ns = parts.hi_ns - parts.lo_ns
+        busy = (parts.row >= 0) & (category != ANNOTATION)
+        busy &= (length_ns <= thresholds.SILENCE_NS) | (category == RUNTIME)
+        self._lo_ns, self._hi_ns = parts.lo_ns[busy], parts.hi_ns[busy]
+        self._first = np.searchsorted(parts.thread[busy], np.arange(n_threads + 1))
+        self._threads_of = [
+            [int(t) for t in np.flatnonzero(self.works & (self.trace_of_thread == trace))]
+            for trace in range(n_traces)
+        ]
+        self.records_events = np.zeros(n_traces, bool)
+        self.records_events[host.trace[host.kind == RuntimeKind.EVENT_RECORD]] = True
+        self.has_device = np.zeros(n_traces, bool)
+        self.has_device[recorded.device.trace] = True
+
+    def helper_of(self, thread: Int64, lo_ns: Int64, hi_ns: Int64) -> tuple[Int64, Int64]:
+        """Per stretch the thread that worked meanwhile and went silent just before its end."""
+        helper = np.full(len(thread), -1, np.int64)
+        end_ns = np.full(len(thread), -1, np.int64)
+        for index, (waiter, lo, hi) in enumerate(
+            zip(thread.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
+        ):
+            if not self.works[waiter]:
+                continue
+            for other in self._threads_of[self.trace_of_thread[waiter]]:
+                last = self._last_end(other, lo, hi) if other != waiter else -1
+                if last > end_ns[index]:
+                    helper[index], end_ns[index] = other, last
+        return helper, end_ns
+
+    def _last_end(self, thread: int, lo_ns: int, hi_ns: int) -> int:
+        """End of the thread's last work before `hi_ns` if it filled half the stretch; -1 else."""
+        rows = slice(self._first[thread], self._first[thread + 1])
+        starts, ends = self._lo_ns[rows], self._hi_ns[rows]
+        place = int(np.searchsorted(starts, hi_ns)) - 1
+        if place < 0:
+            return -1
+        last = int(ends[place])
+        if not max(lo_ns, hi_ns - thresholds.HAND_OVER_RETURN_NS) < last <= hi_ns:
+            return -1
+        began = max(lo_ns, int(starts[np.searchsorted(ends, lo_ns, side="right")]))
+        return last if 2 * (last - began) >= hi_ns - lo_ns else -1
+
+
+def _device_ended(
+    recorded: Recorded, streams: Streams, trace: Int64, lo_ns: Int64, hi_ns: Int64
+) -> Int64:
+    """Device row that ended at most `IMPLIED_RETURN_NS` before each stretch did, launched before
+    it began; the latest to end; -1 for none.
+    """
+    device = recorded.device
+    found = np.full(len(trace), -1, np.int64)
+    order = np.lexsort((device.end_ns, device.trace))
+    first = np.searchsorted(device.trace[order], np.arange(len(recorded.ranks) + 1))
+    for index, (at, lo, hi) in enumerate(
+        zip(trace.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
+    ):
+        rows = order[first[at] : first[at + 1]]
+        place = int(np.searchsorted(device.end_ns[rows], hi, side="right")) - 1
+        while place >= 0 and device.end_ns[rows[place]] >= hi - thresholds.IMPLIED_RETURN_NS:
+            if streams.launch_ns[rows[place]] < lo:
+                found[index] = rows[place]
+                break
+            place -= 1
+    return found
+
+
+def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) -> Int64:
+    """Host-side member of a collective that ended just before each stretch did; -1 for none."""
+    member, host = recorded.member, recorded.host
+    found = np.full(len(trace), -1, np.int64)
+    on_host = np.flatnonzero(member.host_row >= 0)
+    order = on_host[np.lexsort((member.end_ns[on_host], member.trace[on_host]))]
+    recorded_ns = take(host.ts_ns, member.record_row)
+    issued_ns = np.where(member.record_row >= 0, recorded_ns, member.ts_ns)
+    first = np.searchsorted(member.trace[order], np.arange(len(recorded.ranks) + 1))
+    for index, (at, lo, hi) in enumerate(
+        zip(trace.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
+    ):
+        rows = order[first[at] : first[at + 1]]
+        place = int(np.searchsorted(member.end_ns[rows], hi, side="right")) - 1
+        while place >= 0 and member.end_ns[rows[place]] >= hi - thresholds.IMPLIED_RETURN_NS:
+            if issued_ns[rows[place]] <= lo < member.end_ns[rows[place]]:
+                found[index] = rows[place]
+                break
+            place -= 1
+    return found
+
+
+def _is_silent(host: HostRows, row: Int64, has_device: Bool) -> Bool:
+    """No row, or only an annotation; inside an op too where the op's work is on a device."""
+    category = take(host.category, row)
+    return (row < 0) | (category == ANNOTATION) | ((category == OP) & has_device)
+
+
+def _has_twin(host: HostRows, parts: Segments, chosen: Int64) -> Bool:
+    """Another stretch at the same place (names around it) has the same length within 10 %."""
+    before = host.name[parts.before[chosen]]
+    row = parts.row[chosen]
+    inside = take(host.name, row)
+    length_ns = parts.hi_ns[chosen] - parts.lo_ns[chosen]
+    order = np.lexsort((length_ns, inside, before))
+    twin = np.zeros(len(chosen), bool)
+    left, right = order[:-1], order[1:]
+    same = (before[left] == before[right]) & (inside[left] == inside[right])
+    same &= length_ns[right] - length_ns[left] <= thresholds.TWIN_TOLERANCE_FRAC * length_ns[right]
+    twin[left[same]] = True
+    twin[right[same]] = True
+    return twin

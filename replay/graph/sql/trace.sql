@@ -1,0 +1,21 @@
+-- One row per file.
+SELECT
+    t.trace_id AS trace_id,
+    t.rank AS rank,
+    COALESCE(t.world_size, -1) AS world_size,
+    t.rank_source AS rank_source,
+    t.host AS host,
+    t.n_events AS n_events,
+    COALESCE(t.clock_offset_ns, 0) AS clock_offset_ns,
+    COALESCE(t.clock_uncertainty_ns, -1) AS clock_uncertainty_ns,
+    COALESCE(t.device_clock_offset_ns, 0) AS device_clock_offset_ns,
+    t.complete AS complete,
+    d.name AS gpu,
+    COALESCE(d.n_devices, 0) AS n_devices
+FROM store.trace AS t
+LEFT JOIN (
+    SELECT trace_id, MIN_BY(name, device) AS name, COUNT(*) AS n_devices
+    FROM store.device
+    GROUP BY trace_id
+) AS d ON d.trace_id = t.trace_id
+ORDER BY t.rank, t.trace_id;

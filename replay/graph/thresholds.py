@@ -1,0 +1,35 @@
+"""Every threshold of the graph rules, in one place; DESIGN sections 2 and 3 give the evidence."""
+
+SILENCE_NS = 200_000
+"""A stretch of a thread shorter than this is never taken for a wait."""
+HAND_OVER_RETURN_NS = 1_000_000
+"""A thread that waited for another goes on at most this long after the other's last row."""
+IMPLIED_RETURN_NS = 100_000
+"""A thread that waited for device work goes on at most this long after its end."""
+SYNC_RETURN_NS = 60_000
+"""Return lags above this are work of the call, not its return."""
+UNEXPLAINED_NS = 1_000_000
+"""A silent stretch longer than this needs a cause or a twin."""
+TWIN_TOLERANCE_FRAC = 0.10
+IDLE_DEVICE_NS = 5_000
+"""A launch onto a device idle for at least this long shows the launch lag."""
+QUEUED_NS = 20_000
+"""A task launched this long before it started shows the lag of its stream or event."""
+LONGEST_LAG_NS = 20_000
+"""Stream and event lags above this lack a cause and are residuals."""
+OVERLAP_NS = 10_000
+"""Programmatic dependent launch overlaps neighbours of a stream by less than this."""
+CLOCK_TOLERANCE_NS = 5_000
+"""Host and device clocks of one file agree to this; an edge may contradict by no more."""
+MEETING_TOLERANCE_NS = 1_000
+"""A member whose transfer began this much before the last arrival did not wait for it."""
+SAMPLES = 8
+"""Fewer samples than this give the default lag."""
+HAND_OVER_SAMPLES = 3
+
+DEFAULT_LAUNCH_NS = 2_000
+DEFAULT_STREAM_NS = 1_500
+DEFAULT_EVENT_NS = 1_500
+DEFAULT_SYNC_NS = 5_000
+DEFAULT_HAND_OUT_NS = 150_000
+DEFAULT_HAND_BACK_NS = 70_000

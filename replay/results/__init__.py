@@ -1,0 +1,1 @@
+"""Schedule -> step time, breakdown, critical path, trust."""

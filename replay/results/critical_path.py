@@ -1,0 +1,81 @@
+"""The chain of tasks and lags that a schedule's last boundary hangs on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingest.vocab import KernelClass, TaskKind
+from replay.engine.schedule import Schedule
+from replay.graph.arrays import Int64, TaskGraph
+from replay.results.metrics import step_times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticalPath:
+    """Tasks from the first to the last boundary, in time order.
+
+    `span_ns[i]` is what task i adds to the path inside the window, `lag_ns[i]` the lag and
+    residual before it; together they are the window's length.
+    """
+
+    task: Int64
+    span_ns: Int64
+    lag_ns: Int64
+    window_ns: tuple[int, int]
+
+    @property
+    def length_ns(self) -> int:
+        """From the first to the last boundary."""
+        return self.window_ns[1] - self.window_ns[0]
+
+
+def critical_path(graph: TaskGraph, schedule: Schedule) -> CriticalPath:
+    """Walk back from the task that ends the last step along the edges that bound each start."""
+    times = step_times(graph, schedule)
+    window = (int(times.boundary_ns[0]), int(times.boundary_ns[-1]))
+    task = _last_task(graph, schedule, window[1])
+    tasks: list[int] = []
+    reached: list[int] = []
+    while task >= 0 and (not reached or reached[-1] > window[0]):
+        tasks.append(task)
+        edge = int(schedule.blocked_by[task])
+        if edge < 0:
+            reached.append(int(schedule.start_ns[task]))
+            break
+        source = int(graph.edges.src[edge])
+        from_start = bool(graph.edges.from_start[edge])
+        reached.append(int((schedule.start_ns if from_start else schedule.end_ns)[source]))
+        task = source
+    ids = np.array(tasks[::-1], np.int64)
+    before_ns = np.clip(np.array(reached[::-1], np.int64), *window)
+    start_ns = np.clip(schedule.start_ns[ids], *window)
+    upto_ns = np.append(before_ns[1:], window[1])
+    return CriticalPath(
+        task=ids,
+        span_ns=np.maximum(upto_ns - start_ns, 0),
+        lag_ns=np.maximum(start_ns - before_ns, 0),
+        window_ns=window,
+    )
+
+
+def _last_task(graph: TaskGraph, schedule: Schedule, moment_ns: int) -> int:
+    closing = graph.boundaries.task
+    if not len(closing):
+        return -1
+    ends_ns = schedule.end_ns[closing]
+    at = closing[ends_ns == moment_ns]
+    return int(at[0]) if len(at) else int(closing[np.argmax(ends_ns)])
+
+
+def path_shares(graph: TaskGraph, path: CriticalPath) -> dict[str, float]:
+    """Share of the path by kind of work: host, collective, memcpy, each kernel class, lags."""
+    total = max(path.length_ns, 1)
+    shares: dict[str, float] = {}
+    kind = graph.tasks.kind[path.task]
+    names = np.array([KernelClass(code).name.lower() for code in range(max(KernelClass) + 1)])
+    label = names[graph.tasks.kernel_class[path.task]]
+    label = np.where(kind <= TaskKind.HOST_WAIT, "host", label)
+    for name in np.unique(label):
+        shares[str(name)] = float(path.span_ns[label == name].sum()) / total
+    shares["lags"] = float(path.lag_ns.sum()) / total
+    return shares

@@ -1,0 +1,169 @@
+"""How far a replay can be trusted: strict error, explained share, grade (DESIGN section 4)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingest.vocab import DEVICE_KINDS, HOST_KINDS, Evidence
+from replay.engine.run import replay
+from replay.engine.schedule import Schedule
+from replay.graph.arrays import TaskGraph
+from replay.graph.facts import GraphFacts
+from replay.results.critical_path import CriticalPath, critical_path
+from replay.results.metrics import StepTimes, step_times
+
+GRADES: tuple[tuple[str, float, float], ...] = (
+    ("A", 0.02, 0.97),
+    ("B", 0.05, 0.90),
+    ("C", 0.15, 0.0),
+)
+"""Grade, highest strict error, lowest explained share; D below them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """What the unchanged replay says of itself."""
+
+    grade: str
+    strict_error_frac: float
+    explained_frac: float
+    start_error_ns: int
+    unlinked_frac: float
+    evidence: dict[str, float]
+    """Share of recorded, ordered and inferred edges, program order left out."""
+    host_path_frac: float
+    """Share of the critical path that is host work, copied from the recording."""
+    unexplained_path_ns: int
+    reasons: tuple[str, ...]
+    issues: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """Measured, calibrated and strict step of the unchanged trace, and their schedules."""
+
+    measured: StepTimes
+    replayed: StepTimes
+    strict: StepTimes
+    schedule: Schedule
+    strict_schedule: Schedule
+    path: CriticalPath
+    trust: Trust
+
+
+def recorded_schedule(graph: TaskGraph) -> Schedule:
+    """The recording itself in the form of a schedule."""
+    ts_ns, dur_ns = graph.tasks.ts_ns, graph.tasks.dur_ns
+    nothing = np.full(graph.n_tasks, -1, np.int64)
+    return Schedule(start_ns=ts_ns.copy(), end_ns=ts_ns + dur_ns, blocked_by=nothing)
+
+
+def baseline(graph: TaskGraph, facts: GraphFacts) -> Baseline:
+    """Replay the unchanged trace twice and judge it."""
+    schedule = replay(graph)
+    strict_schedule = replay(graph, residuals=False)
+    measured = step_times(graph, recorded_schedule(graph))
+    path = critical_path(graph, schedule)
+    strict = step_times(graph, strict_schedule)
+    return Baseline(
+        measured=measured,
+        replayed=step_times(graph, schedule),
+        strict=strict,
+        schedule=schedule,
+        strict_schedule=strict_schedule,
+        path=path,
+        trust=_trust(graph, facts, path, strict_schedule, measured, strict),
+    )
+
+
+def _trust(
+    graph: TaskGraph,
+    facts: GraphFacts,
+    path: CriticalPath,
+    strict_schedule: Schedule,
+    measured: StepTimes,
+    strict: StepTimes,
+) -> Trust:
+    measured_ns = int(measured.boundary_ns[-1] - measured.boundary_ns[0])
+    strict_ns = int(strict.boundary_ns[-1] - strict.boundary_ns[0])
+    error = (strict_ns - measured_ns) / measured_ns if measured_ns else 0.0
+    unexplained_ns = _unexplained_on_path(graph, path)
+    explained = 1.0 - unexplained_ns / path.length_ns if path.length_ns else 0.0
+    explained = min(max(explained, 0.0), 1.0)
+    host_frac = _host_share(graph, path)
+    grade, reasons = _grade(graph, facts, error, explained, host_frac)
+    return Trust(
+        grade=grade,
+        strict_error_frac=error,
+        explained_frac=explained,
+        start_error_ns=_start_error(graph, strict_schedule),
+        unlinked_frac=facts.unlinked_frac,
+        evidence={how.name.lower(): facts.evidence_share(how) for how in Evidence},
+        host_path_frac=host_frac,
+        unexplained_path_ns=unexplained_ns,
+        reasons=tuple(reasons),
+        issues=facts.issues,
+    )
+
+
+def _unexplained_on_path(graph: TaskGraph, path: CriticalPath) -> int:
+    """Residuals and silence without a cause on the path, no more than the path has there."""
+    residual_ns = np.abs(graph.tasks.residual_ns[path.task])
+    silent_ns = np.minimum(graph.tasks.unexplained_ns[path.task], path.span_ns)
+    return int(residual_ns.sum() + silent_ns.sum())
+
+
+def _host_share(graph: TaskGraph, path: CriticalPath) -> float:
+    host = np.isin(graph.tasks.kind[path.task], [int(kind) for kind in HOST_KINDS])
+    return float(path.span_ns[host].sum()) / path.length_ns if path.length_ns else 0.0
+
+
+def _start_error(graph: TaskGraph, strict_schedule: Schedule) -> int:
+    device = np.isin(graph.tasks.kind, [int(kind) for kind in DEVICE_KINDS])
+    error_ns = np.abs(strict_schedule.start_ns - graph.tasks.ts_ns)[device]
+    return int(np.median(error_ns)) if len(error_ns) else 0
+
+
+def _grade(
+    graph: TaskGraph, facts: GraphFacts, error: float, explained: float, host_frac: float
+) -> tuple[str, list[str]]:
+    grade = next(
+        (name for name, worst, least in GRADES if abs(error) <= worst and explained >= least), "D"
+    )
+    reasons = []
+    if abs(error) > GRADES[0][1]:
+        reasons.append(f"the strict replay is off by {error:+.1%}")
+    if explained < GRADES[0][2]:
+        reasons.append(f"{1 - explained:.0%} of the critical path has no known cause")
+    caps = list(_caps(graph, facts, host_frac))
+    for cap, reason in caps:
+        grade = max(grade, cap)
+        reasons.append(reason)
+    defaults = [name for name, lag in facts.lags.items() if lag.is_default and lag.samples]
+    if defaults:
+        reasons.append(f"default lags (too few samples): {', '.join(sorted(defaults))}")
+    return grade, reasons
+
+
+def _caps(graph: TaskGraph, facts: GraphFacts, host_frac: float) -> list[tuple[str, str]]:
+    caps = []
+    if not facts.has_device and not facts.members:
+        caps.append(("D", "no device task and no collective in this trace"))
+    elif not facts.has_device:
+        caps.append(("A", "no GPU rows in this trace: host work and collectives only"))
+    if host_frac > 0.5:
+        caps.append(
+            (
+                "C",
+                f"{host_frac:.0%} of the critical path is host work, whose durations are copied "
+                "from the recording, so a small error proves little",
+            )
+        )
+    lone = graph.collectives.members_seen < graph.collectives.members_expected
+    window = graph.tasks.ts_ns.max(initial=0) - graph.tasks.ts_ns.min(initial=0)
+    longest = (graph.collectives.outside_wait_high_ns * lone).max(initial=0)
+    if longest > 0.01 * max(int(window) // max(len(graph.steps), 1), 1):
+        caps.append(("C", "members of long collectives are not in these files"))
+    if any(not file.complete for file in facts.files):
+        caps.append(("B", "a file is cut off"))
+    return caps
