@@ -1,0 +1,1 @@
+"""Cost formulas and the catalog of accelerators: numbers in, numbers out, no graph."""

@@ -1,0 +1,40 @@
+"""What was found out about a run: everything that an answer is written from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from replay.graph.arrays import TaskGraph
+from replay.graph.facts import GraphFacts
+from replay.results.fidelity import Baseline
+from replay.results.metrics import Breakdown
+from whatif.levers import Lever
+from whatif.study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the traces were read, and how long the answer took."""
+
+    failed: tuple[tuple[str, str], ...]
+    """File and reason of those that could not be read."""
+    store: Path | None
+    """None when it is not kept."""
+    store_bytes: int
+    is_cached: bool
+    """The store was there already."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """A run, its unchanged replay and, where a what-if was asked, its study."""
+
+    reading: Reading
+    graph: TaskGraph
+    facts: GraphFacts
+    baseline: Baseline
+    breakdown: Breakdown
+    """Of the unchanged replay."""
+    study: Study | None
+    levers: tuple[Lever, ...]
+    """Empty when they were not asked for."""

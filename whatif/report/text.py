@@ -1,0 +1,245 @@
+"""The answer on one screen, for people: plain text, milliseconds with two decimals."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+import numpy as np
+
+from ingest.units import format_ms
+from whatif.report.advice import advice
+from whatif.report.findings import Findings, Reading
+from whatif.report.view import gpu_names
+
+WIDTH = 100
+LINES = 40
+NOTABLE_FRAC = 0.02
+"""A rank is told where its step is this far from the median rank's."""
+RANKS_SHOWN = 4
+RECORDED = "distributedInfo"
+"""Source of a rank that the file itself states."""
+LONG_STEP = 1.5
+"""A step this many times the median is named."""
+
+DEVICE_ROWS = (
+    ("compute", "compute_ns"),
+    ("exposed communication", "exposed_comm_ns"),
+    ("  of it waiting for others", "exposed_wait_ns"),
+    ("exposed copies", "exposed_memcpy_ns"),
+    ("idle", "idle_ns"),
+    ("total", "total_ns"),
+)
+HOST_ROWS = (
+    ("CPU work", "compute_ns"),
+    ("waiting for collectives", "exposed_comm_ns"),
+    ("  of it waiting for others", "exposed_wait_ns"),
+    ("other waiting", "idle_ns"),
+    ("total", "total_ns"),
+)
+
+
+def render(findings: Findings) -> str:
+    """The whole answer; the notes give way where it would not fit on a screen."""
+    sections = [
+        list(_read(findings)),
+        list(_trust(findings)),
+        list(_scenario(findings)),
+        list(_steps(findings)),
+        list(_ranks(findings)),
+        list(_breakdown(findings)),
+        list(_levers(findings)),
+    ]
+    lines = _joined(sections)
+    return "\n".join([*lines, *_notes_that_fit(findings, LINES - len(lines) - 2)]) + "\n"
+
+
+def _joined(sections: list[list[str]]) -> list[str]:
+    lines: list[str] = []
+    for section in filter(None, sections):
+        lines += ["", *section] if lines else section
+    return lines
+
+
+def _read(findings: Findings) -> Iterator[str]:
+    graph, facts, reading = findings.graph, findings.facts, findings.reading
+    ranks = numbers([info.rank for info in graph.ranks])
+    of = f" of {graph.world_size}" if graph.world_size else ""
+    noun = "rank" if len(graph.ranks) == 1 else "ranks"
+    gpu = (gpu_names(graph) or "GPU not named") if facts.has_device else "no GPU rows"
+    steps = f"{_steps_noun(graph.steps)} {numbers(graph.steps)}"
+    if not graph.steps_recorded:
+        steps = "no steps recorded: the whole recording is one"
+    parts = (
+        f"{_count(len(facts.files), 'file')}, {noun} {ranks}{of}",
+        gpu,
+        _count(facts.events, "event"),
+        steps,
+    )
+    yield from _folded(f"{'read':<9}", " | ".join(parts))
+    yield f"{'store':<9}{_store(reading)} | {reading.seconds:.1f} s"
+    if reading.failed:
+        yield f"{'':<9}{_count(len(reading.failed), 'file')} could not be read and left out"
+
+
+def _store(reading: Reading) -> str:
+    size = f"{reading.store_bytes / 1e6:,.1f} MB"
+    if reading.store is None:
+        return f"none kept ({size})"
+    return f"{reading.store} ({size}, {'read again' if reading.is_cached else 'new'})"
+
+
+def _trust(findings: Findings) -> Iterator[str]:
+    trust = findings.baseline.trust
+    shares = [f"{share:.0%} {name}" for name, share in trust.evidence.items() if share]
+    parts = (
+        f"strict replay {trust.strict_error_frac:+.1%} off",
+        f"{trust.explained_frac:.0%} of the critical path explained",
+        f"edges {', '.join(shares) or 'none'}",
+    )
+    yield from _folded(f"{'trust ' + trust.grade:<9}", " | ".join(parts))
+    for reason in trust.reasons:
+        yield from _folded(f"{'':<9}- ", reason)
+    if trust.grade == "D":
+        yield f"{'':<9}- the prediction is not to be trusted; it lacks:"
+        for lack in advice(findings):
+            yield from _folded(f"{'':<11}- ", lack)
+
+
+def _scenario(findings: Findings) -> Iterator[str]:
+    if findings.study is not None:
+        yield from _folded(f"{'what if':<9}", ", then ".join(findings.study.labels))
+
+
+def _steps(findings: Findings) -> Iterator[str]:
+    baseline, study = findings.baseline, findings.study
+    yield f"{'step':<9}{'measured':<11}{format_ms(baseline.measured.mean_ns):>14}"
+    yield f"{'':<9}{'replayed':<11}{format_ms(baseline.replayed.mean_ns):>14}"
+    if study is not None:
+        speed = "nothing is left" if study.speedup is None else f"speedup {study.speedup:.3f}x"
+        yield (
+            f"{'':<9}{'predicted':<11}{format_ms(study.step_ns):>14}   {speed}   "
+            f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
+        )
+        for reason in study.no_effect:
+            yield from _folded(f"{'':<9}no effect: ", reason)
+
+
+def _ranks(findings: Findings) -> Iterator[str]:
+    """The ranks whose own step is far from the median rank's, farthest first."""
+    measured = findings.baseline.measured
+    own_ns = np.array([measured.rank_mean_ns(place) for place in range(len(findings.graph.ranks))])
+    median_ns = float(np.median(own_ns))
+    if median_ns <= 0:
+        return
+    far_frac = own_ns / median_ns - 1
+    order = np.argsort(-np.abs(far_frac), kind="stable")[:RANKS_SHOWN]
+    label = "ranks"
+    for place in order[np.abs(far_frac[order]) > NOTABLE_FRAC]:
+        rank = findings.graph.ranks[place].rank
+        line = f"{label:<9}rank {rank:<6}{format_ms(own_ns[place]):>14}   "
+        line += f"{far_frac[place]:+.1%} against the median rank"
+        if findings.study is not None:
+            line += f"   predicted {format_ms(findings.study.rank_ns[place])}"
+        yield line
+        label = ""
+
+
+def _breakdown(findings: Findings) -> Iterator[str]:
+    study, before = findings.study, findings.breakdown
+    after = None if study is None else study.predicted
+    rows = DEVICE_ROWS if findings.facts.has_device else HOST_ROWS
+    columns = f"{'before':>14}" + ("" if after is None else f"{'after':>14}{'change':>14}")
+    yield f"{'where':<9}{'per step, mean over ranks':<28}{columns}"
+    for title, name in rows:
+        yield _row(title, getattr(before, name), None if after is None else getattr(after, name))
+
+
+def _row(title: str, before_ns: int, after_ns: int | None) -> str:
+    line = f"{'':<9}{title:<28}{format_ms(before_ns):>14}"
+    if after_ns is None:
+        return line
+    return line + f"{format_ms(after_ns):>14}{_signed_ms(after_ns - before_ns):>14}"
+
+
+def _signed_ms(change_ns: int) -> str:
+    """With its sign, unless two decimals show nothing."""
+    shown = f"{change_ns / 1e6:+,.2f} ms"
+    return shown[1:] if shown[1:] == format_ms(0) else shown
+
+
+def _levers(findings: Findings) -> Iterator[str]:
+    label = "levers"
+    for lever in findings.levers:
+        share = lever.saving_ns / findings.baseline.replayed.mean_ns
+        saving = f"{_signed_ms(-lever.saving_ns):>12}{-share:>8.1%}"
+        yield from _folded(f"{label:<9}{lever.flag_text:<31}{saving}  ", lever.why)
+        label = ""
+    if not findings.levers:
+        yield f"{label:<9}no everyday what-if saves 0.5 % of this step"
+
+
+def _notes_that_fit(findings: Findings, room: int) -> list[str]:
+    lines: list[str] = []
+    notes = list(_notes(findings))
+    for at, note in enumerate(notes):
+        label = "notes" if at == 0 else ""
+        folded = list(_folded(f"{label:<9}- ", note))
+        if len(lines) + len(folded) > room - (at + 1 < len(notes)):
+            left = len(notes) - at
+            return ["", *lines, f"{label:<9}- {left} more: `replay check TRACE` tells them"]
+        lines += folded
+    return ["", *lines] if lines else []
+
+
+def _notes(findings: Findings) -> Iterator[str]:
+    if not findings.facts.has_device:
+        yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
+    yield from long_steps(findings)
+    if findings.study is not None:
+        yield from findings.study.assumptions
+    guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]
+    if guessed:
+        yield f"ranks that no file records, told by file name or order: {numbers(guessed)}"
+    issues = findings.baseline.trust.issues
+    if issues:
+        told = ", ".join(f"{name} {count:,}" for name, count in sorted(issues.items()))
+        yield f"oddities of the data: {told}"
+
+
+def long_steps(findings: Findings) -> Iterator[str]:
+    """A sentence for each recorded step far longer than the median."""
+    steps_ns = findings.baseline.measured.per_step_ns
+    median_ns = float(np.median(steps_ns))
+    for number, step_ns in zip(findings.graph.steps, steps_ns.tolist(), strict=True):
+        if median_ns > 0 and step_ns > LONG_STEP * median_ns:
+            yield f"step {number} took {format_ms(step_ns)}, {step_ns / median_ns:.1f}x the median"
+
+
+def numbers(values: list[int] | tuple[int, ...]) -> str:
+    """Numbers with runs joined: 0-3, 6."""
+    runs: list[list[int]] = []
+    for value in sorted(values):
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _steps_noun(steps: tuple[int, ...]) -> str:
+    return "step" if len(steps) == 1 else "steps"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _folded(head: str, text: str) -> Iterator[str]:
+    """A paragraph whose further lines stand under the first word of `text`."""
+    yield from wrap(
+        text,
+        width=WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,162 @@
+"""A scenario replayed beside the unchanged trace, and how far apart the two are."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingest.units import Nanos
+from ingest.vocab import TaskKind
+from replay.engine.run import replay
+from replay.engine.schedule import Schedule
+from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.results.fidelity import Baseline
+from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
+from whatif.models.bound import Bound
+from whatif.scenario import Scenario
+from whatif.transforms.base import Context, with_durations
+
+HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
+OFF_PATH = "nothing that changed is on the critical path"
+ANOTHER_PATH = "another chain of work takes as long"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What a scenario makes of a run; times are the mean step, ns."""
+
+    labels: tuple[str, ...]
+    """The what-ifs as they were understood."""
+    assumptions: tuple[str, ...]
+    no_effect: tuple[str, ...]
+    """What-ifs that changed nothing, and why."""
+    replayed_ns: Nanos
+    """The unchanged trace, which the prediction is compared with."""
+    step_ns: Nanos
+    low_ns: Nanos
+    high_ns: Nanos
+    rank_ns: tuple[Nanos, ...]
+    """Predicted step of each rank by its own boundaries, in the order of `graph.ranks`."""
+    predicted: Breakdown
+    graph: TaskGraph
+    """With the scenario's changes."""
+    schedule: Schedule
+    """Of `graph`."""
+
+    @property
+    def speedup(self) -> float | None:
+        """Replayed over predicted step, above 1 is faster; None when nothing is left."""
+        return self.replayed_ns / self.step_ns if self.step_ns else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A graph after a whole stack of what-ifs."""
+
+    graph: TaskGraph
+    labels: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    no_effect: tuple[str, ...]
+
+
+def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
+    """Replay the scenario on the calibrated graph and bound the answer.
+
+    Raises:
+        ScenarioError: the scenario does not fit this trace.
+    """
+    changed = apply_all(graph, scenario)
+    schedule = replay(changed.graph)
+    predicted = step_times(changed.graph, schedule)
+    candidates = [int(predicted.mean_ns), *_bounds(graph, baseline, scenario, changed, predicted)]
+    replayed_ns = baseline.replayed.mean_ns
+    no_effect = changed.no_effect
+    if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
+        no_effect = (*no_effect, _why_unmoved(graph, changed.graph, baseline))
+    return Study(
+        labels=changed.labels,
+        assumptions=changed.assumptions,
+        no_effect=no_effect,
+        replayed_ns=replayed_ns,
+        step_ns=predicted.mean_ns,
+        low_ns=Nanos(min(candidates)),
+        high_ns=Nanos(max(candidates)),
+        rank_ns=tuple(predicted.rank_mean_ns(place) for place in range(len(graph.ranks))),
+        predicted=breakdown(changed.graph, schedule),
+        graph=changed.graph,
+        schedule=schedule,
+    )
+
+
+def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL) -> Changed:
+    """Apply the what-ifs one on top of the other."""
+    context = Context(bound=bound)
+    labels: list[str] = []
+    assumptions: list[str] = []
+    no_effect: list[str] = []
+    for transform in scenario.transforms:
+        applied = transform.apply(graph, context)
+        graph, context = applied.graph, applied.context
+        labels.append(applied.label)
+        assumptions += [text for text in applied.assumptions if text not in assumptions]
+        if applied.no_effect is not None:
+            no_effect.append(f"{transform.flag}: {applied.no_effect}")
+    return Changed(
+        graph=graph,
+        labels=tuple(labels),
+        assumptions=tuple(assumptions),
+        no_effect=tuple(no_effect),
+    )
+
+
+def _bounds(
+    graph: TaskGraph,
+    baseline: Baseline,
+    scenario: Scenario,
+    changed: Changed,
+    predicted: StepTimes,
+) -> Iterator[int]:
+    """Other answers that are as well founded, ns (DESIGN section 4)."""
+    yield from _without_one_step(predicted)
+    strict = step_times(changed.graph, replay(changed.graph, residuals=False))
+    if baseline.strict.mean_ns:
+        yield round(int(strict.mean_ns) * int(baseline.measured.mean_ns) / baseline.strict.mean_ns)
+    for bound in (Bound.LOW, Bound.HIGH):
+        yield _step_ns(apply_all(graph, scenario, bound).graph)
+    calls = graph.collectives
+    for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
+        if (transfer_ns != calls.transfer_ns).any():
+            yield _step_ns(apply_all(_with_transfers(graph, transfer_ns), scenario).graph)
+
+
+def _step_ns(graph: TaskGraph) -> int:
+    return int(step_times(graph, replay(graph)).mean_ns)
+
+
+def _without_one_step(predicted: StepTimes) -> Iterator[int]:
+    """Mean of the steps but one, for each of them."""
+    steps = predicted.per_step_ns.tolist()
+    if len(steps) > 1:
+        yield from (round((sum(steps) - step) / (len(steps) - 1)) for step in steps)
+
+
+def _with_transfers(graph: TaskGraph, transfer_ns: Int64) -> TaskGraph:
+    """The graph with another split of lone members into outside wait and transfer; ends stay."""
+    tasks, calls = graph.tasks, graph.collectives
+    moved_ns = np.append(transfer_ns - calls.transfer_ns, 0)[tasks.collective]
+    arrive = np.flatnonzero((tasks.kind == TaskKind.ARRIVE) & (moved_ns != 0))
+    moved_ns = np.minimum(moved_ns[arrive], tasks.dur_ns[arrive])
+    dur_ns = tasks.dur_ns.copy()
+    moved_ns = np.maximum(moved_ns, -dur_ns[arrive + 1])
+    dur_ns[arrive] -= moved_ns
+    dur_ns[arrive + 1] += moved_ns
+    return with_durations(graph, dur_ns)
+
+
+def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+    before, after = graph.tasks, changed.tasks
+    touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
+    if touched[baseline.path.task].any():
+        return ANOTHER_PATH
+    only_transfers = bool((before.kind[touched] == TaskKind.TRANSFER).all())
+    return HIDDEN if only_transfers else OFF_PATH

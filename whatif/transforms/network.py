@@ -1,0 +1,64 @@
+"""Every transfer takes a share of its time: the plain knob, latency included."""
+
+import math
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from ingest.errors import UsageError
+from ingest.vocab import TaskKind
+from replay.graph.arrays import TaskGraph
+from whatif.transforms.base import Applied, Context, free, with_durations
+
+NO_COLLECTIVE = "no collective in this trace"
+ALL_FIXED = "all collectives were launched before the first step"
+
+
+class NetworkScale(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="network_scale",
+):
+    """Every transfer of every collective takes 1/factor of its time; waits follow."""
+
+    factor: Annotated[float, Meta(gt=0)]
+
+    def __post_init__(self) -> None:
+        """Hold the same bound for the command line, which builds the struct directly."""
+        if not (math.isfinite(self.factor) and self.factor > 0):
+            raise UsageError(
+                f"`{self.factor:g}` is no speed of a network",
+                hint="a number above 0: 2 for twice as fast, 0.5 for half as fast",
+            )
+
+    @property
+    def flag(self) -> str:
+        """As typed."""
+        return f"--network-scale {self.factor:g}"
+
+    def apply(self, graph: TaskGraph, context: Context) -> Applied:
+        """Scale the transfers; the moment at which members arrive is left to the replay."""
+        label = f"network x{self.factor:g}"
+        tasks = graph.tasks
+        transfer = tasks.kind == TaskKind.TRANSFER
+        chosen = free(graph, transfer)
+        reason = None
+        if not transfer.any():
+            reason = NO_COLLECTIVE
+        elif not chosen.any():
+            reason = ALL_FIXED
+        elif self.factor == 1:
+            reason = "the factor is 1"
+        if reason:
+            return Applied(graph=graph, label=label, context=context, no_effect=reason)
+        scaled_ns = np.rint(tasks.dur_ns / self.factor).astype(np.int64)
+        return Applied(
+            graph=with_durations(graph, np.where(chosen, scaled_ns, tasks.dur_ns)),
+            label=label,
+            context=context,
+            assumptions=("every transfer scales as a whole, its latency included",),
+        )

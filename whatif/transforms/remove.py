@@ -1,0 +1,98 @@
+"""Take tasks out: they cost nothing, and what they ordered stays in order."""
+
+from dataclasses import replace
+
+import numpy as np
+from msgspec import Struct
+
+from ingest.vocab import EdgeKind, TaskKind
+from replay.graph.arrays import NONE, Bool, Edges, Int32, Int64, TaskGraph, Tasks
+from whatif.transforms.base import Applied, Context, free
+from whatif.transforms.select import select
+
+
+class Remove(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="remove"
+):
+    """Remove the selected tasks and the calls that launched only them; a collective as a whole."""
+
+    where: str
+
+    @property
+    def flag(self) -> str:
+        """As typed."""
+        return f"--remove {self.where}"
+
+    def apply(self, graph: TaskGraph, context: Context) -> Applied:
+        """Make the tasks free of cost and the members of their collectives independent."""
+        selected = select(graph, self.where)
+        label = f"remove {self.where}"
+        chosen = free(graph, selected)
+        chosen, widened = _whole_collectives(graph, chosen)
+        if not chosen.any():
+            reason = "all selected tasks were launched before the first step"
+            return Applied(graph=graph, label=label, context=context, no_effect=reason)
+        gone = chosen | _idle_callers(graph, chosen)
+        tasks = graph.tasks
+        changed = replace(
+            tasks,
+            dur_ns=np.where(gone, 0, tasks.dur_ns),
+            residual_ns=np.where(gone, _early_end(tasks), tasks.residual_ns),
+        )
+        assumptions = ["a removed task still keeps its place in the order of its thread or stream"]
+        if widened:
+            assumptions.append(f"{widened} collectives are removed on all ranks: none can do alone")
+        return Applied(
+            graph=replace(graph, tasks=changed, edges=_freed(graph, gone)),
+            label=label,
+            context=context,
+            assumptions=tuple(assumptions),
+        )
+
+
+def _whole_collectives(graph: TaskGraph, chosen: Bool) -> tuple[Bool, int]:
+    """With one member go all; also how many collectives had members that were not selected.
+
+    A collective that began before the first step keeps its arrivals too.
+    """
+    tasks = graph.tasks
+    member = np.isin(tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER))
+    removed = np.zeros(len(graph.collectives.kind) + 1, bool)
+    removed[tasks.collective[chosen & (tasks.kind == TaskKind.TRANSFER)]] = True
+    removed[NONE] = False
+    all_members = member & removed[tasks.collective]
+    left = all_members & ~chosen & (tasks.kind == TaskKind.TRANSFER)
+    return np.where(member, all_members, chosen), len(np.unique(tasks.collective[left]))
+
+
+def _idle_callers(graph: TaskGraph, gone: Bool) -> Bool:
+    """Calls of which everything that they launched is gone."""
+    tasks = graph.tasks
+    launched = tasks.caller != NONE
+    all_of = np.bincount(tasks.caller[launched], minlength=graph.n_tasks)
+    gone_of = np.bincount(tasks.caller[launched & gone], minlength=graph.n_tasks)
+    idle: Bool = (all_of > 0) & (all_of == gone_of) & (tasks.kind == TaskKind.HOST_CALL)
+    return idle & ~tasks.fixed
+
+
+def _early_end(tasks: Tasks) -> Int64:
+    """Residual without length: none, but what overlapped its cause ends no later than before."""
+    residual_ns: Int64 = np.minimum(tasks.residual_ns + tasks.dur_ns, 0)
+    return residual_ns
+
+
+def _freed(graph: TaskGraph, gone: Bool) -> Edges:
+    """Gone tasks wait for no lag, and gone members only for their own arrival.
+
+    The edge from the meeting to a transfer (or from the arrivals before it) becomes one from the
+    member's own arrival, which is the task before: the order of visits stays valid.
+    """
+    edges, tasks = graph.edges, graph.tasks
+    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start))
+    into_gone = gone[dst]
+    meets = np.isin(edges.kind, (EdgeKind.COLLECTIVE, EdgeKind.P2P))
+    own = into_gone & meets & (tasks.kind[dst] == TaskKind.TRANSFER)
+    src: Int32 = np.where(own, dst - 1, edges.src).astype(np.int32)
+    return replace(
+        edges, src=src, lag_ns=np.where(into_gone, np.minimum(edges.lag_ns, 0), edges.lag_ns)
+    )
