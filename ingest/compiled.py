@@ -6,7 +6,8 @@ user's cache folder where that is read-only), so only the first run on a machine
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numba
 
-compiled: Callable[..., Callable[..., object]] = numba.njit(cache=True, nogil=True)
+compiled: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(cache=True, nogil=True)

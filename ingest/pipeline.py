@@ -21,7 +21,7 @@ from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
 from ingest.normalise.tables import Rows, frames
 from ingest.readers.kineto import looks_like_trace, read_kineto
-from ingest.readers.parsed import Parsed
+from ingest.parsed import Parsed
 from ingest.readers.source import Source
 from ingest.store import FORMAT_NAME, SCHEMA_VERSION, SQL, Store
 

@@ -6,6 +6,10 @@ Integer codes are what the arrays hold; the lower-case names are what people and
 from enum import IntEnum, StrEnum
 
 
+DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+"""Categories of Chrome trace events that are device work."""
+
+
 class Severity(StrEnum):
     """How much an oddity of the data matters, in Perfetto's words."""
 

@@ -1,14 +1,14 @@
 """What a notebook calls; each command of the command line is one call of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ingest.errors import UsageError, nearest
-from ingest.pipeline import IngestOptions, open_run
-from ingest.store import Store
+from ingest.pipeline import IngestOptions, Run, open_run
+from ingest.store import SQL, Store
 from replay.graph.build import build
 from replay.results.fidelity import baseline
 from replay.results.metrics import breakdown
@@ -21,6 +21,7 @@ from whatif.study import study
 
 Paths = Sequence[Path | str]
 
+VIEWS = SQL / "020_views.sql"
 TABLES = """
     SELECT view_name AS name, comment, column_count AS columns
     FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal ORDER BY name
@@ -74,7 +75,8 @@ def analyse(
     Raises:
         UserError: the traces cannot be read or the scenario does not fit them; its children tell.
     """
-    return answer_of(examine(paths, scenario, window=window, options=options))
+    found = examine(paths, scenario, window=window, options=options, with_levers=False)
+    return answer_of(found)
 
 
 def examine(
@@ -83,6 +85,7 @@ def examine(
     *,
     window: Window = WHOLE,
     options: IngestOptions = DEFAULTS,
+    with_levers: bool = True,
 ) -> Findings:
     """The same with everything that the answer is written from: graph, schedules, levers.
 
@@ -92,24 +95,18 @@ def examine(
     began = perf_counter()
     with open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
-        failed = tuple((file.path.name, file.reason) for file in run.failed)
-        where, size, is_cached = run.path, run.bytes_on_disk, run.cached
+        reading = _reading(run)
     base = baseline(built.graph, built.facts)
     asked = study(built.graph, base, scenario) if scenario.transforms else None
+    saving = levers(built.graph, base) if with_levers else ()
     return Findings(
         graph=built.graph,
         facts=built.facts,
         baseline=base,
         breakdown=breakdown(built.graph, base.schedule),
         study=asked,
-        levers=levers(built.graph, base),
-        reading=Reading(
-            failed=failed,
-            store=where,
-            store_bytes=size,
-            is_cached=is_cached,
-            seconds=perf_counter() - began,
-        ),
+        levers=saving,
+        reading=replace(reading, seconds=perf_counter() - began),
     )
 
 
@@ -122,17 +119,18 @@ def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:
     began = perf_counter()
     with open_run(paths, options=options) as run:
         files, events = run.store.rows("SELECT count(*), sum(n_events) FROM trace")[0]
-        return Stored(
-            files=files,
-            events=int(events),
-            reading=Reading(
-                failed=tuple((file.path.name, file.reason) for file in run.failed),
-                store=run.path,
-                store_bytes=run.bytes_on_disk,
-                is_cached=run.cached,
-                seconds=perf_counter() - began,
-            ),
-        )
+        reading = replace(_reading(run), seconds=perf_counter() - began)
+    return Stored(reading=reading, files=files, events=int(events))
+
+
+def _reading(run: Run) -> Reading:
+    return Reading(
+        failed=tuple((file.path.name, file.reason) for file in run.failed),
+        store=run.path if run.path.exists() else None,
+        store_bytes=run.bytes_on_disk,
+        is_cached=run.cached,
+        seconds=0.0,
+    )
 
 
 def sql(paths: Paths, query: str, *, options: IngestOptions = DEFAULTS) -> Table:
@@ -156,7 +154,8 @@ def schema(
         TraceError: the traces cannot be read.
     """
     if not paths:
-        with Store.empty() as store:
+        with Store.create(Path(":memory:")) as store:
+            store.run_file(VIEWS)
             return _schema(store, table)
     with open_run(paths, options=options) as run:
         return _schema(run.store, table)

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ingest.normalise.nesting import nest
-from ingest.readers.kineto import DEVICE_CATEGORIES
-from ingest.readers.parsed import Parsed
+from ingest.vocab import DEVICE_CATEGORIES
+from ingest.parsed import Parsed
 
 Int64 = NDArray[np.int64]
 

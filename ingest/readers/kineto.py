@@ -24,7 +24,7 @@ from ingest.readers.events import (
     triple,
     unsigned,
 )
-from ingest.readers.parsed import (
+from ingest.parsed import (
     CPU_OP_SCHEMA,
     DEVICE_SCHEMA,
     FLOW_SCHEMA,
@@ -40,6 +40,7 @@ from ingest.readers.repair import (
     split_events,
 )
 from ingest.readers.source import Source
+from ingest.vocab import DEVICE_CATEGORIES
 
 OLD_CATEGORIES: Mapping[str, str] = {
     "Operator": "cpu_op",
@@ -50,7 +51,6 @@ OLD_CATEGORIES: Mapping[str, str] = {
     "User annotation": "user_annotation",
     "PythonFunction": "python_function",
 }
-DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _LABELS = frozenset(
     {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
 )

@@ -24,14 +24,15 @@ def check(
     from whatif.report.check import render_check
     from whatif.report.view import answer_of
 
+    as_json = json or format_ is options.AnswerFormat.JSON
     window = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     with console.progress() as progress:
         reading = IngestOptions(
             cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
         )
-        findings = examine(traces, window=window, options=reading)
+        findings = examine(traces, window=window, options=reading, with_levers=not as_json)
     console.report_failed(findings.reading.failed)
-    if json or format_ is options.AnswerFormat.JSON:
+    if as_json:
         console.show(to_json(answer_of(findings)).decode())
     else:
         console.show(render_check(findings))

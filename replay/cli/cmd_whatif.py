@@ -91,14 +91,15 @@ def whatif(
 
     base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
     asked = scenario_of(typed(ctx), base)
+    as_json = json or format_ is options.AnswerFormat.JSON
     window = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     with console.progress() as progress:
         reading = IngestOptions(
             cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
         )
-        findings = examine(traces, asked, window=window, options=reading)
+        findings = examine(traces, asked, window=window, options=reading, with_levers=not as_json)
     console.report_failed(findings.reading.failed)
-    if json or format_ is options.AnswerFormat.JSON:
+    if as_json:
         console.show(to_json(answer_of(findings)).decode())
     else:
         console.show(render(findings))

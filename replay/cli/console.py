@@ -31,10 +31,10 @@ def report_failed(failed: tuple[tuple[str, str], ...]) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None] | None]:
-    """A line that is overwritten while traces are read; None where nobody watches."""
+def progress() -> Iterator[Callable[[str], None]]:
+    """A line that is overwritten while traces are read; nothing where nobody watches."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda _: None
         return
     from rich.console import Console
 

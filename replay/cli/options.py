@@ -48,7 +48,7 @@ Ranks = Annotated[
     str | None, typer.Option(metavar="LIST", help="Ranks that count, for example 0,2-5.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse to answer when one of the files cannot be read.")
+    bool, typer.Option("--strict", help="Refuse files that cannot be read or need a repair.")
 ]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Read the traces again and keep no store.")

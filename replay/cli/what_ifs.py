@@ -26,7 +26,7 @@ class Base:
     @property
     def is_given(self) -> bool:
         """Any of the options stands on the command line."""
-        return not self.gpu is self.nvlink is self.gpus_per_node is None
+        return any(value is not None for value in (self.gpu, self.nvlink, self.gpus_per_node))
 
 
 def scenario_of(order: Sequence[Typed], base: Base) -> Scenario:

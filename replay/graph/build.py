@@ -9,7 +9,7 @@ import numpy as np
 from ingest.errors import UsageError
 from ingest.store import Store
 from ingest.vocab import EdgeKind, Evidence, RuntimeKind, Severity
-from replay.graph.arrays import Boundaries, Collectives, Group, Int64, RankInfo, TaskGraph
+from replay.graph.arrays import Boundaries, Collectives, Edges, Group, Int64, RankInfo, TaskGraph, Tasks
 from replay.graph.blocking import find_blocking_calls
 from replay.graph.columns import launched_frac, start_and_duration, task_columns
 from replay.graph.csr import EdgeList, by_destination, concatenate, topological_order
@@ -22,6 +22,7 @@ from replay.graph.recorded import SQL, Recorded, load
 from replay.graph.residuals import residuals
 from replay.graph.rules.base import Found
 from replay.graph.rules.collective import collective
+from replay.graph.rules.from_time import from_time
 from replay.graph.rules.hand_over import hand_over
 from replay.graph.rules.host_sync import host_sync
 from replay.graph.rules.launch import launch
@@ -70,12 +71,11 @@ def build(
     parts = _parts(recorded, known)
     found = {name: rule(parts) for name, rule in RULES}
     edge_list = _forward_only(concatenate([rule.edges for rule in found.values()]), parts)
-    edges = by_destination(edge_list, parts.layout.n_tasks)
     tasks, lanes = task_columns(parts, windows)
-    release_ns = tasks.release_ns.copy()
-    orphan = np.diff(edges.start) == 0
-    release_ns[orphan] = parts.ts_ns[orphan]
-    residual_ns = residuals(edges, parts.ts_ns, parts.dur_ns, release_ns)
+    residual_ns = _released(parts, tasks, edge_list)[2]
+    found["from_time"] = from_time(parts, residual_ns)
+    edge_list = concatenate([edge_list, found["from_time"].edges])
+    edges, release_ns, residual_ns = _released(parts, tasks, edge_list)
     groups, group_of = _groups(store, known)
     graph = TaskGraph(
         tasks=replace(tasks, release_ns=release_ns, residual_ns=residual_ns),
@@ -92,6 +92,14 @@ def build(
         names=recorded.names,
     )
     return Built(graph=graph, facts=_facts(store, files, parts, found, edge_list, known))
+
+
+def _released(parts: Parts, tasks: Tasks, edge_list: EdgeList) -> tuple[Edges, Int64, Int64]:
+    """CSR of the edges; a task without any is released at its recorded start; the residuals."""
+    edges = by_destination(edge_list, parts.layout.n_tasks)
+    orphan = np.diff(edges.start) == 0
+    release_ns = np.where(orphan, parts.ts_ns, tasks.release_ns)
+    return edges, release_ns, residuals(edges, parts.ts_ns, parts.dur_ns, release_ns)
 
 
 def _chosen_files(store: Store, ranks: tuple[int, ...] | None) -> list[dict[str, object]]:

@@ -139,6 +139,7 @@ def _calls(recorded: Recorded, streams: Streams, resolved: Bool) -> _Calls:
     in_record, library_lane = _host_records(recorded, rows)
     last_lane = last_launch_lane(recorded)[rows]
     next_lane = _next_launch_lane(recorded, launched)[rows]
+    next_lane = np.where(next_lane >= 0, next_lane, last_lane)
     dst_lane = np.where((in_record >= 0) & (library_lane >= 0), library_lane, next_lane)
     moment_ns = host.ts_ns[rows]
     member_row = np.full(len(device), -1, np.int64)

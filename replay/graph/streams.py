@@ -66,7 +66,8 @@ class Streams:
         return self.first_row[np.maximum(lane, 0)]
 
     def _count_before(self, lane: Int64, moment_ns: Int64) -> Int64:
-        wanted = _key(np.maximum(lane, 0), moment_ns, self._low_ns, self._span_ns)
+        after_heads_ns = np.maximum(moment_ns, self._low_ns - 1)
+        wanted = _key(np.maximum(lane, 0), after_heads_ns, self._low_ns, self._span_ns)
         return np.searchsorted(self._key_of_row, wanted, side="left") - self._first(lane)
 
 

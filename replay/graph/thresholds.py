@@ -15,6 +15,10 @@ IDLE_DEVICE_NS = 5_000
 """A launch onto a device idle for at least this long shows the launch lag."""
 QUEUED_NS = 20_000
 """A task launched this long before it started shows the lag of its stream or event."""
+FROM_TIME_RESIDUAL_NS = 50_000
+"""A device task with a larger residual may have waited for an event that nothing else shows."""
+FROM_TIME_LAG_NS = 5_000
+"""Such a task started within this time after the end of what it waited for."""
 LONGEST_LAG_NS = 20_000
 """Stream and event lags above this lack a cause and are residuals."""
 OVERLAP_NS = 10_000
