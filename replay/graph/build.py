@@ -27,7 +27,7 @@ from replay.graph.rules.hand_over import hand_over
 from replay.graph.rules.host_sync import host_sync
 from replay.graph.rules.launch import launch
 from replay.graph.rules.program_order import program_order
-from replay.graph.rules.stream_order import stream_order
+from replay.graph.rules.stream_order import link_order, stream_order
 from replay.graph.rules.event_wait import event_wait
 from replay.graph.silence import find_stretches
 from replay.graph.steps import Windows, choose_windows, find_boundaries
@@ -38,6 +38,7 @@ RULES: tuple[tuple[str, Callable[[Parts], Found]], ...] = (
     ("hand_over", hand_over),
     ("launch", launch),
     ("stream_order", stream_order),
+    ("link_order", link_order),
     ("event_wait", event_wait),
     ("host_sync", host_sync),
     ("collective", collective),

@@ -57,7 +57,8 @@ def find_stretches(recorded: Recorded, parts: Segments, streams: Streams) -> Str
     helper, helper_end_ns = activity.helper_of(thread, lo_ns, hi_ns)
     trace = activity.trace_of_thread[thread]
     free = helper < 0
-    member = np.where(free, _member_ended(recorded, trace, lo_ns, hi_ns), -1)
+    idle_row = free & _may_wait(recorded, parts.row[chosen])
+    member = np.where(idle_row, _member_ended(recorded, trace, lo_ns, hi_ns), -1)
     free &= member < 0
     implied = free & ~activity.records_events[trace]
     device_row = np.where(implied, _device_ended(recorded, streams, trace, lo_ns, hi_ns), -1)
@@ -175,7 +176,10 @@ def _device_ended(
 
 
 def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) -> Int64:
-    """Host-side member of a collective that ended just before each stretch did; -1 for none."""
+    """Host-side member of a collective whose end is nearest to that of each stretch; -1 for none.
+
+    It was issued before the stretch began and had not ended by then.
+    """
     member, host = recorded.member, recorded.host
     found = np.full(len(trace), -1, np.int64)
     on_host = np.flatnonzero(member.host_row >= 0)
@@ -187,13 +191,23 @@ def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) 
         zip(trace.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
     ):
         rows = order[first[at] : first[at + 1]]
-        place = int(np.searchsorted(member.end_ns[rows], hi, side="right")) - 1
-        while place >= 0 and member.end_ns[rows[place]] >= hi - thresholds.IMPLIED_RETURN_NS:
-            if issued_ns[rows[place]] <= lo < member.end_ns[rows[place]]:
-                found[index] = rows[place]
-                break
-            place -= 1
+        near = slice(
+            int(np.searchsorted(member.end_ns[rows], hi - thresholds.MEMBER_LATE_NS)),
+            int(np.searchsorted(member.end_ns[rows], hi + thresholds.MEMBER_EARLY_NS)),
+        )
+        rows = rows[near]
+        rows = rows[(issued_ns[rows] <= lo) & (member.end_ns[rows] > lo)]
+        if len(rows):
+            found[index] = rows[np.argmin(np.abs(member.end_ns[rows] - hi))]
     return found
+
+
+def _may_wait(recorded: Recorded, row: Int64) -> Bool:
+    """Silence, an annotation, or an operator of the communication library: others compute."""
+    host = recorded.host
+    library = np.array(["c10d" in name or "gloo:" in name for name in recorded.names], bool)
+    in_library = library[take(host.name, row, 0)] if len(library) else row < 0
+    return (row < 0) | (take(host.category, row) == ANNOTATION) | in_library
 
 
 def _is_silent(host: HostRows, row: Int64, has_device: Bool) -> Bool:

@@ -6,6 +6,10 @@ HAND_OVER_RETURN_NS = 1_000_000
 """A thread that waited for another goes on at most this long after the other's last row."""
 IMPLIED_RETURN_NS = 100_000
 """A thread that waited for device work goes on at most this long after its end."""
+MEMBER_EARLY_NS = 1_500_000
+MEMBER_LATE_NS = 300_000
+"""A thread that waited for a host-side collective goes on between these times before and after
+the end of its row: the row is closed after the waiting thread was woken (seen: -1,130 to +180 us)."""
 SYNC_RETURN_NS = 60_000
 """Return lags above this are work of the call, not its return."""
 UNEXPLAINED_NS = 1_000_000
@@ -34,6 +38,7 @@ HAND_OVER_SAMPLES = 3
 DEFAULT_LAUNCH_NS = 2_000
 DEFAULT_STREAM_NS = 1_500
 DEFAULT_EVENT_NS = 1_500
+DEFAULT_LINK_NS = 50_000
 DEFAULT_SYNC_NS = 5_000
 DEFAULT_HAND_OUT_NS = 150_000
 DEFAULT_HAND_BACK_NS = 70_000

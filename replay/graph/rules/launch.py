@@ -140,11 +140,20 @@ def _from_call_start(
 
 
 def _host_members(parts: Parts) -> EdgeList:
-    """A host-side collective starts after the call that issued it (its host record's start)."""
+    """A host-side collective starts after the call that issued it (its host record's start).
+
+    The lag is that of members whose worker thread was free when they were issued.
+    """
     member, host = parts.recorded.member, parts.recorded.host
     chosen = np.flatnonzero((member.device_row < 0) & (member.record_row >= 0))
+    chosen = chosen[np.lexsort((member.ts_ns[chosen], host.thread[member.host_row[chosen]]))]
     record = member.record_row[chosen]
-    lag = typical(member.ts_ns[chosen] - host.ts_ns[record], thresholds.DEFAULT_LAUNCH_NS)
+    thread = host.thread[member.host_row[chosen]]
+    free = np.ones(len(chosen), bool)
+    same = thread[1:] == thread[:-1]
+    free[1:] = ~same | (member.end_ns[chosen[:-1]] <= host.ts_ns[record[1:]])
+    waited_ns = member.ts_ns[chosen] - host.ts_ns[record]
+    lag = typical(waited_ns[free], thresholds.DEFAULT_LAUNCH_NS)
     src = parts.host_tasks.ending_at(host.thread[record], host.ts_ns[record])
     return edge_list(
         src, parts.layout.arrive_of_member[chosen], lag_ns=max(lag.lag_ns, 0), kind=EdgeKind.LAUNCH

@@ -7,11 +7,12 @@ from ingest.compiled import compiled
 from replay.graph import thresholds
 from replay.graph.lags import queued_lags, typical
 from replay.graph.layout import Parts
+from replay.graph.recorded import take
 from replay.graph.rules.base import Found, edge_list
 
 
 def stream_order(parts: Parts) -> Found:
-    """Edges between neighbours of a stream (or worker thread of host-side collectives).
+    """Edges between neighbours of a stream.
 
     Neighbours that overlap by less than `OVERLAP_NS` are programmatic dependent launches with a
     negative lag; where they overlap by more, the stream's latest task that had ended stands in.
@@ -39,6 +40,31 @@ def stream_order(parts: Parts) -> Found:
     lags = {"stream_order": plain}
     if early.samples:
         lags["stream_order (overlapping)"] = early
+    return Found(edges=edges, lags=lags, contradicted=int(overlapped.sum()))
+
+
+def link_order(parts: Parts) -> Found:
+    """Edges between host-side collectives that one worker thread of the library runs in turn."""
+    member, host, layout = parts.recorded.member, parts.recorded.host, parts.layout
+    rows = np.flatnonzero(member.device_row < 0)
+    rows = rows[np.lexsort((member.ts_ns[rows], host.thread[member.host_row[rows]]))]
+    thread = host.thread[member.host_row[rows]]
+    previous, overlapped = neighbours(
+        thread, member.ts_ns[rows], member.end_ns[rows], thresholds.OVERLAP_NS
+    )
+    known = previous >= 0
+    before, after = rows[previous[known]], rows[known]
+    lag_ns = member.ts_ns[after] - member.end_ns[before]
+    issued_ns = take(host.ts_ns, member.record_row[after])
+    queued = (member.record_row[after] >= 0) & (issued_ns < member.end_ns[before])
+    lag = typical(lag_ns[queued], thresholds.DEFAULT_LINK_NS)
+    edges = edge_list(
+        layout.transfer_of_member[before],
+        layout.arrive_of_member[after],
+        lag_ns=lag.lag_ns,
+        kind=EdgeKind.STREAM_ORDER,
+    )
+    lags = {"stream_order (collectives on the host)": lag} if len(rows) else {}
     return Found(edges=edges, lags=lags, contradicted=int(overlapped.sum()))
 
 
