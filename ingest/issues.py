@@ -16,11 +16,23 @@ class Issue:
 
 
 ISSUES: tuple[Issue, ...] = (
-    Issue("truncated", Severity.DATA_LOSS, "the file ends inside its events; the whole ones are kept"),
-    Issue("gzip_damaged", Severity.DATA_LOSS, "the gzip stream is cut or damaged; what precedes is kept"),
+    Issue(
+        "truncated", Severity.DATA_LOSS, "the file ends inside its events; the whole ones are kept"
+    ),
+    Issue(
+        "gzip_damaged",
+        Severity.DATA_LOSS,
+        "the gzip stream is cut or damaged; what precedes is kept",
+    ),
     Issue("event_unreadable", Severity.DATA_LOSS, "events that no repair could read; left out"),
-    Issue("event_without_time", Severity.DATA_LOSS, "complete events without a usable ts; left out"),
-    Issue("bad_escape", Severity.NOTICE, "strings with an illegal escape; backslashes kept as they are"),
+    Issue(
+        "event_without_time", Severity.DATA_LOSS, "complete events without a usable ts; left out"
+    ),
+    Issue(
+        "bad_escape",
+        Severity.NOTICE,
+        "strings with an illegal escape; backslashes kept as they are",
+    ),
     Issue("unescaped_quote", Severity.NOTICE, "strings with a bare quote inside; kept as text"),
     Issue("control_character", Severity.NOTICE, "strings with control characters; kept, escaped"),
     Issue("not_utf8", Severity.NOTICE, "bytes that are not UTF-8; replaced by U+FFFD"),
@@ -29,21 +41,31 @@ ISSUES: tuple[Issue, ...] = (
     Issue("negative_duration", Severity.NOTICE, "durations below zero; now 0"),
     Issue("missing_duration", Severity.NOTICE, "complete events without dur; now 0"),
     Issue("old_category", Severity.INFO, "categories of older profilers, renamed to today's"),
-    Issue("zero_correlation", Severity.NOTICE, "device rows with correlation 0: no launch is known"),
+    Issue(
+        "zero_correlation", Severity.NOTICE, "device rows with correlation 0: no launch is known"
+    ),
     Issue("unlinked", Severity.INFO, "device rows without a recorded launching call"),
-    Issue("linked_by_order", Severity.NOTICE, "device rows linked to calls by order, without an id"),
+    Issue(
+        "linked_by_order", Severity.NOTICE, "device rows linked to calls by order, without an id"
+    ),
     Issue("half_flow", Severity.INFO, "flow arrows of which one end is missing"),
     Issue("crossing_slices", Severity.INFO, "host rows that outlive the row around them"),
     Issue("rank_from_name", Severity.INFO, "the rank was read from the file name"),
-    Issue("rank_from_order", Severity.NOTICE, "no rank recorded: numbered in the order of the files"),
-    Issue("kernel_before_launch", Severity.NOTICE, "device rows that began before their call; moved"),
+    Issue(
+        "rank_from_order", Severity.NOTICE, "no rank recorded: numbered in the order of the files"
+    ),
+    Issue(
+        "kernel_before_launch", Severity.NOTICE, "device rows that began before their call; moved"
+    ),
     Issue("kernel_moved_along", Severity.NOTICE, "device rows moved with one that began too early"),
     Issue("device_clock_shift", Severity.INFO, "device times were shifted to the host clock (ns)"),
     Issue("clock_offset", Severity.INFO, "files whose clock was aligned by collectives"),
     Issue("collective_unmatched", Severity.NOTICE, "members without a counterpart on other ranks"),
     Issue("collective_desync", Severity.NOTICE, "ranks record different operations at one place"),
     Issue("collective_partner_absent", Severity.INFO, "members whose partners' files are missing"),
-    Issue("transfer_without_bound", Severity.INFO, "members alone with too few equal calls to split"),
+    Issue(
+        "transfer_without_bound", Severity.INFO, "members alone with too few equal calls to split"
+    ),
     Issue("event_counter", Severity.INFO, "counter events (not in a table yet)"),
     Issue("event_instant", Severity.INFO, "instant events (not in a table yet)"),
     Issue("event_other", Severity.INFO, "events of other phases (not in a table yet)"),

@@ -20,8 +20,8 @@ from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
 from ingest.normalise.tables import Rows, frames
-from ingest.readers.kineto import looks_like_trace, read_kineto
 from ingest.parsed import Parsed
+from ingest.readers.kineto import looks_like_trace, read_kineto
 from ingest.readers.source import Source
 from ingest.store import FORMAT_NAME, SCHEMA_VERSION, SQL, Store
 
@@ -30,7 +30,8 @@ Progress = Callable[[str], None]
 
 _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".yaml", ".yml")
 _RANK_IN_NAME = re.compile(
-    r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)",
+    r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
+    r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)",
     re.IGNORECASE,
 )
 
@@ -151,7 +152,9 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
+    return [
+        (int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))
+    ]
 
 
 def _is_store(path: Path) -> bool:
@@ -223,7 +226,9 @@ def _uncached(
 
 def _recorded_failures(path: Path) -> tuple[FailedFile, ...]:
     with Store.open(path) as store:
-        rows = store.rows("SELECT key, value FROM store.meta WHERE key LIKE 'failed:%' ORDER BY key")
+        rows = store.rows(
+            "SELECT key, value FROM store.meta WHERE key LIKE 'failed:%' ORDER BY key"
+        )
     return tuple(FailedFile(path=Path(key[7:]), reason=value) for key, value in rows)
 
 

@@ -137,22 +137,15 @@ class Store:
         except duckdb.Error as error:
             raise UsageError(_line(error), hint="tables and columns: replay schema") from error
 
-    def frame(self, sql: str) -> pl.DataFrame:
-        """A query as polars frame.
-
-        Raises:
-            UsageError: the SQL is not right, or would write.
-        """
-        try:
-            return self._connection.execute(sql).pl()
-        except duckdb.Error as error:
-            raise UsageError(_line(error)) from error
-
 
 def _unmasked(values: Any) -> Any:  # noqa: ANN401  (numpy array of any type)
-    if isinstance(values, np.ma.MaskedArray):
-        return values.astype(object).filled(None) if values.mask.any() else values.data
-    return values
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not values.mask.any():
+        return values.data
+    filled = values.data.astype(object)
+    filled[values.mask] = None
+    return filled
 
 
 def _line(error: Exception) -> str:

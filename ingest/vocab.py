@@ -5,7 +5,6 @@ Integer codes are what the arrays hold; the lower-case names are what people and
 
 from enum import IntEnum, StrEnum
 
-
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 """Categories of Chrome trace events that are device work."""
 

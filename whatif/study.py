@@ -17,6 +17,8 @@ from whatif.scenario import Scenario
 from whatif.transforms.base import Context, with_durations
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
+HOST_BOUND_FRAC = 0.5
+"""Above this share of the critical path the host is named as what bounds the run."""
 OFF_PATH = "nothing that changed is on the critical path"
 ANOTHER_PATH = "another chain of work takes as long"
 
@@ -159,4 +161,7 @@ def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> st
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
     only_transfers = bool((before.kind[touched] == TaskKind.TRANSFER).all())
+    if only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
+        share = f"{baseline.trust.host_path_frac:.0%}"
+        return f"the run waits for the host: {share} of the critical path is host work, no transfer"
     return HIDDEN if only_transfers else OFF_PATH

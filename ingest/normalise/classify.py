@@ -23,8 +23,14 @@ _RUNTIME_RULES: tuple[tuple[RuntimeKind, str], ...] = (
     (RuntimeKind.DEVICE_SYNC, r"DeviceSynchronize|CtxSynchronize|ThreadSynchronize"),
     (RuntimeKind.MEMSET, r"Memset|zeCommandListAppendMemoryFill"),
     (RuntimeKind.MEMCPY, r"Memcpy|zeCommandListAppendMemoryCopy"),
-    (RuntimeKind.LAUNCH, r"(Launch|ModuleLaunch).*Kernel|LaunchKernel|AppendLaunch|enqueue_?kernel"),
-    (RuntimeKind.MALLOC, r"^(cuda|hip)(Malloc|HostAlloc|MallocHost|HostMalloc)(?!Async)|^cuMem.*Alloc|^cuMemCreate"),
+    (
+        RuntimeKind.LAUNCH,
+        r"(Launch|ModuleLaunch).*Kernel|LaunchKernel|AppendLaunch|enqueue_?kernel",
+    ),
+    (
+        RuntimeKind.MALLOC,
+        r"^(cuda|hip)(Malloc|HostAlloc|MallocHost|HostMalloc)(?!Async)|^cuMem.*Alloc|^cuMemCreate",
+    ),
     (RuntimeKind.FREE, r"^(cuda|hip)(Free|FreeHost|HostFree)(?!Async)$|^cuMemFree|^cuMemUnmap"),
 )
 

@@ -147,8 +147,10 @@ def _innermost(parent: Int64, wanted: Bool) -> Int64:
 
 
 def _phases(gathered: Gathered, op: Int64) -> Int8:
-    """Phase of every host row: what is under the autograd engine is backward, what is under an
-    optimizer's annotation is optimizer, and the rest forward where there is a backward.
+    """Phase of every host row.
+
+    What is under the autograd engine is backward, what is under an optimizer's annotation is
+    optimizer, and the rest forward where there is a backward.
     """
     name = gathered.slices["name"]
     backward = name.str.contains(r"^autograd::engine::|Backward\d*$").to_numpy()

@@ -55,9 +55,7 @@ def to_host_clock(
     return DeviceTimes(ts=ts, moved=moved, offset_ns=tuple(offsets))
 
 
-def _tasks(
-    gathered: Gathered, links: Links, device: Int64, rows: Int64, ts: Int64
-) -> DeviceTasks:
+def _tasks(gathered: Gathered, links: Links, device: Int64, rows: Int64, ts: Int64) -> DeviceTasks:
     call = links.call[rows]
     known = call >= 0
     call_start = np.where(known, gathered.ts[call], 0)

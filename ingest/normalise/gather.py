@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ingest.normalise.nesting import nest
-from ingest.vocab import DEVICE_CATEGORIES
 from ingest.parsed import Parsed
+from ingest.vocab import DEVICE_CATEGORIES
 
 Int64 = NDArray[np.int64]
 
@@ -63,7 +63,7 @@ class Gathered:
             for trace_id, file in enumerate(self.files)
         ]
         keys = self.slices.select("trace_id", "row", pl.int_range(pl.len()).alias("id"))
-        joined = pl.concat(frames).join(keys, on=["trace_id", "row"], how="inner")
+        joined: pl.DataFrame = pl.concat(frames).join(keys, on=["trace_id", "row"], how="inner")
         return joined.drop("row").sort("id")
 
 
@@ -121,4 +121,3 @@ def _threads(slices: pl.DataFrame) -> pl.DataFrame:
     processes = threads.select("trace_id", "pid").unique(maintain_order=True)
     processes = processes.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).alias("upid"))
     return threads.join(processes, on=["trace_id", "pid"], how="left", maintain_order="left")
-

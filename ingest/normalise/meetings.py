@@ -32,9 +32,7 @@ class RunCollectives(NamedTuple):
     """Per member: slice of the host record (`record_param_comms`, `c10d::*`); -1."""
 
 
-def find_collectives(
-    gathered: Gathered, links: Links, ts: Int64, stream: Int64
-) -> RunCollectives:
+def find_collectives(gathered: Gathered, links: Links, ts: Int64, stream: Int64) -> RunCollectives:
     """Describe and match all members of all files.
 
     Args:
@@ -63,9 +61,7 @@ def _facts(file: TraceFile) -> FileFacts:
 def _sources(
     gathered: Gathered, links: Links, ts: Int64, stream: Int64
 ) -> tuple[list[MemberSource], Int64]:
-    on_device = np.flatnonzero(
-        gathered.on_device & (links.kernel_class == KernelClass.COLLECTIVE)
-    )
+    on_device = np.flatnonzero(gathered.on_device & (links.kernel_class == KernelClass.COLLECTIVE))
     name, cat = gathered.slices["name"], gathered.slices["cat"]
     on_host = np.flatnonzero(
         ((cat == "user_annotation") & name.str.contains(HOST_MEMBER)).to_numpy()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.compiled import compiled
+from ingest.normalise.scans import walk
 
 Int64 = NDArray[np.int64]
 
@@ -29,32 +29,3 @@ def nest(thread: Int64, ts: Int64, dur: Int64) -> Nesting:
     """Nest rows sorted by (thread, start, longest first)."""
     parent, depth, child_dur, crosses = walk(thread, ts, ts + dur, BLEED_NS)
     return Nesting(parent, depth, np.maximum(dur - child_dur, 0), crosses)
-
-
-@compiled
-def walk(thread, ts, end, bleed):
-    """Stack walk; a row leaves the stack when a later one starts at or after its end."""
-    n = len(thread)
-    parent = np.full(n, -1, np.int64)
-    depth = np.zeros(n, np.int64)
-    child_dur = np.zeros(n, np.int64)
-    stack = np.empty(n + 1, np.int64)
-    height = 0
-    crosses = np.zeros(n, np.bool_)
-    for row in range(n):
-        if row > 0 and thread[row] != thread[row - 1]:
-            height = 0
-        while height > 0 and end[stack[height - 1]] <= ts[row]:
-            height -= 1
-        level = height
-        while level > 0 and end[row] > end[stack[level - 1]] + bleed:
-            level -= 1
-        if level < height:
-            crosses[row] = True
-        if level > 0:
-            parent[row] = stack[level - 1]
-            child_dur[stack[level - 1]] += end[row] - ts[row]
-        depth[row] = level
-        stack[height] = row
-        height += 1
-    return parent, depth, child_dur, crosses

@@ -472,7 +472,7 @@ def _reduce(how: np.ufunc, values: Int64, at: Int64, n: int) -> Int64:
 
 
 def _bandwidth(operations: Operations) -> tuple[pl.Series, pl.Series]:
-    """algbw and busbw in GB/s as nccl-tests define them; NULL without size or time."""
+    """Algbw and busbw in GB/s as nccl-tests define them; NULL without size or time."""
     kind, size_bytes = operations.kind, operations.size_bytes
     transfer_ns, members = operations.transfer_ns, operations.members_expected
     known = (size_bytes > 0) & (transfer_ns > 0)
@@ -503,8 +503,6 @@ def _collective_rank(rows: Rows) -> pl.DataFrame:
             "state": pl.Series(states, dtype=pl.String),
         }
     )
-
-
 
 
 def _import_stat(gathered: Gathered) -> pl.DataFrame:

@@ -9,6 +9,15 @@ import polars as pl
 
 from ingest.errors import TraceError
 from ingest.issues import IssueLog
+from ingest.parsed import (
+    CPU_OP_SCHEMA,
+    DEVICE_SCHEMA,
+    FLOW_SCHEMA,
+    LABEL_SCHEMA,
+    SLICE_SCHEMA,
+    SYNC_SCHEMA,
+    Parsed,
+)
 from ingest.readers.events import (
     NO_ARGS,
     NO_RAW,
@@ -23,15 +32,6 @@ from ingest.readers.events import (
     text,
     triple,
     unsigned,
-)
-from ingest.parsed import (
-    CPU_OP_SCHEMA,
-    DEVICE_SCHEMA,
-    FLOW_SCHEMA,
-    LABEL_SCHEMA,
-    SLICE_SCHEMA,
-    SYNC_SCHEMA,
-    Parsed,
 )
 from ingest.readers.repair import (
     decode_piece,

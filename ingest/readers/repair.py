@@ -135,7 +135,10 @@ def _string_end(data: bytes, position: int, limit: int) -> int:
 
 def _closes(data: bytes, position: int) -> bool:
     """A backslash stood before this quote, yet the next key or the end follows: a Windows path."""
-    return re.match(rb'\s*(?:,\s*"[\w .%()/-]+"\s*:|\}\s*[,\]}])', data[position : position + 80]) is not None
+    return (
+        re.match(rb'\s*(?:,\s*"[\w .%()/-]+"\s*:|\}\s*[,\]}])', data[position : position + 80])
+        is not None
+    )
 
 
 def decode_piece(piece: Piece, log: IssueLog) -> Event | None:

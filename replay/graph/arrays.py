@@ -181,4 +181,5 @@ class TaskGraph:
 
     @property
     def n_tasks(self) -> int:
+        """Number of tasks."""
         return len(self.tasks.kind)

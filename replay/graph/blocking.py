@@ -84,9 +84,7 @@ def find_blocking_calls(recorded: Recorded, streams: Streams, own_copy: Int64) -
     )
 
 
-def _return_lag(
-    call: Int64, source_end_ns: Int64, end_ns: Int64, blocked: Bool
-) -> tuple[int, int]:
+def _return_lag(call: Int64, source_end_ns: Int64, end_ns: Int64, blocked: Bool) -> tuple[int, int]:
     """Typical time from the end of the work to the return of the call; number of samples."""
     last_ns = np.full(int(call.max()) + 1 if len(call) else 0, np.iinfo(np.int64).min)
     np.maximum.at(last_ns, call[blocked], source_end_ns[blocked])
@@ -166,9 +164,7 @@ def _event_syncs(recorded: Recorded, streams: Streams) -> list[Candidates]:
     row_of_sync = match_sync_rows(recorded, rows)
     record_row = record_rows(recorded, row_of_sync)
     known = record_row >= 0
-    lane = streams.find(
-        host.trace[rows[known]], sync.wait_on_stream[row_of_sync[known]]
-    )
+    lane = streams.find(host.trace[rows[known]], sync.wait_on_stream[row_of_sync[known]])
     moment_ns = host.ts_ns[record_row[known]]
     recorded_part = _pairs(rows[known], streams.last_before(lane, moment_ns), Evidence.RECORDED)
     return [recorded_part, _on_all_streams(host, streams, rows[~known], Evidence.INFERRED)]
@@ -179,9 +175,7 @@ def match_sync_rows(recorded: Recorded, rows: Int64) -> Int64:
     sync, host = recorded.sync, recorded.host
     table = {
         (int(trace), int(correlation)): index
-        for index, (trace, correlation) in enumerate(
-            zip(sync.trace, sync.correlation, strict=True)
-        )
+        for index, (trace, correlation) in enumerate(zip(sync.trace, sync.correlation, strict=True))
         if correlation
     }
     return np.array(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.vocab import KernelClass, LaneKind, RuntimeKind, TaskKind
-from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Int64, Lane, Tasks
+from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Bool, Int64, Lane, Tasks
 from replay.graph.host_tasks import HostTasks
 from replay.graph.layout import Layout, Meetings, Parts
 from replay.graph.recorded import ANNOTATION, OP, Recorded, take
@@ -126,9 +126,7 @@ def _callers(parts: Parts) -> tuple[Int64, Int64]:
     member = recorded.member
     issuing = np.flatnonzero((member.device_row < 0) & (member.record_row >= 0))
     record = member.record_row[issuing]
-    source = parts.host_tasks.ending_at(
-        recorded.host.thread[record], recorded.host.ts_ns[record]
-    )
+    source = parts.host_tasks.ending_at(recorded.host.thread[record], recorded.host.ts_ns[record])
     for ids in (layout.arrive_of_member[issuing], layout.transfer_of_member[issuing]):
         caller[ids] = source
         issued_ns[ids] = recorded.host.ts_ns[record]
@@ -136,8 +134,8 @@ def _callers(parts: Parts) -> tuple[Int64, Int64]:
 
 
 def _step_and_fixed(
-    windows: Windows, trace: Int64, issued_ns: Int64, unlinked: Int64
-) -> tuple[Int64, Int64]:
+    windows: Windows, trace: Int64, issued_ns: Int64, unlinked: Bool
+) -> tuple[Int64, Bool]:
     """Step in which each task was issued (-1 outside), and what was issued before the first."""
     step = np.full(len(trace), NONE, np.int64)
     fixed = np.zeros(len(trace), bool)
@@ -154,7 +152,7 @@ def _step_and_fixed(
     return step, fixed
 
 
-def _spread_to_meetings(parts: Parts, fixed: Int64) -> Int64:
+def _spread_to_meetings(parts: Parts, fixed: Bool) -> Bool:
     """A collective is fixed for all members when it is for one: it began before the steps."""
     member, layout = parts.recorded.member, parts.layout
     any_fixed = np.zeros(len(layout.meet_of_collective), bool)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.compiled import compiled
 from replay.graph.arrays import Bool, Edges, Int8, Int32, Int64
+from replay.graph.scans import kahn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,48 +66,9 @@ def topological_order(edges: Edges) -> Int32:
     The graph is acyclic by construction: an order that misses tasks is a bug of ours, and the
     assertion names the tasks on the cycle.
     """
-    order = kahn(edges.start, edges.src)
+    order: Int32 = kahn(edges.start, edges.src)
     n_tasks = len(edges.start) - 1
     if len(order) < n_tasks:
         left = np.setdiff1d(np.arange(n_tasks), order)[:8]
         raise AssertionError(f"cycle through or above tasks {left.tolist()}")
     return order
-
-
-@compiled
-def kahn(edge_start, src):
-    """Task ids with every source before its destination; shorter than the task count on a cycle.
-
-    Kahn's algorithm over the outgoing lists, first in first out, smallest id first at the start.
-    """
-    n = len(edge_start) - 1
-    out_count = np.zeros(n + 1, np.int64)
-    for edge in range(len(src)):
-        out_count[src[edge] + 1] += 1
-    out_start = np.cumsum(out_count)
-    fill = out_start[:-1].copy()
-    destination = np.empty(len(src), np.int32)
-    missing = np.empty(n, np.int64)
-    for task in range(n):
-        missing[task] = edge_start[task + 1] - edge_start[task]
-        for edge in range(edge_start[task], edge_start[task + 1]):
-            source = src[edge]
-            destination[fill[source]] = task
-            fill[source] += 1
-    order = np.empty(n, np.int32)
-    tail = 0
-    for task in range(n):
-        if missing[task] == 0:
-            order[tail] = task
-            tail += 1
-    head = 0
-    while head < tail:
-        task = order[head]
-        head += 1
-        for position in range(out_start[task], out_start[task + 1]):
-            following = destination[position]
-            missing[following] -= 1
-            if missing[following] == 0:
-                order[tail] = following
-                tail += 1
-    return order[:tail]

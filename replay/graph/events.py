@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.vocab import Evidence, RuntimeKind
-from ingest.compiled import compiled
 from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
 from replay.graph.blocking import last_launch_lane, match_sync_rows, record_rows
 from replay.graph.recorded import Recorded, take
+from replay.graph.scans import ordered_pairs
 from replay.graph.streams import Streams
 
 RECORD, WAIT, LAUNCH = 0, 1, 2
@@ -76,7 +76,6 @@ def find_event_pairs(recorded: Recorded, streams: Streams) -> EventPairs:
         recorded.device.end_ns,
         thresholds.CLOCK_TOLERANCE_NS,
         int(recorded.host.thread.max()) + 1 if len(recorded.host) else 0,
-        max(streams.n_lanes, 1),
     )
     src = np.concatenate([src_row, ordered_src])
     dst = np.concatenate([dst_row, ordered_dst])
@@ -184,128 +183,3 @@ def _next_launch_lane(recorded: Recorded, launched: Int64) -> Int64:
     place = np.where(following < len(host), following, -1)
     same = take(host.thread, place) == host.thread
     return np.where(same, take(recorded.device.lane, take(launched, place)), -1)
-
-
-@compiled
-def ordered_pairs(
-    trace,
-    thread,
-    call_type,
-    member,
-    in_record,
-    src_row,
-    src_lane,
-    dst_row,
-    dst_lane,
-    has_records,
-    ts_ns,
-    end_ns,
-    tolerance_ns,
-    n_threads,
-    n_lanes,
-):
-    """Walk the calls of each file in time order and pair waits with what they wait for.
-
-    Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds end
-    events of collectives and lone records in issue order; `seen[lane]` the oldest one that the
-    lane may still have to wait for.
-    """
-    n = len(trace)
-    out_src = np.empty(n, np.int64)
-    out_dst = np.empty(n, np.int64)
-    out_evidence = np.empty(n, np.int64)
-    count = 0
-    last_type = np.full(n_threads, -1, np.int64)
-    last_call = np.full(n_threads, -1, np.int64)
-    last_member = np.full(n_threads, -1, np.int64)
-    pending = np.empty(n + 1, np.int64)
-    is_end = np.zeros(n + 1, np.bool_)
-    waited_by = np.zeros(n + 1, np.int64)
-    inside = np.full(n_threads, -1, np.int64)
-    launched_inside = np.zeros(n_threads, np.bool_)
-    n_pending = 0
-    first_pending = 0
-    current = -1
-    next_type = np.full(n, -1, np.int64)
-    following = np.full(n_threads, -1, np.int64)
-    for call in range(n - 1, -1, -1):
-        next_type[call] = following[thread[call]]
-        following[thread[call]] = call_type[call]
-    for call in range(n):
-        if trace[call] != current:
-            current = trace[call]
-            first_pending = n_pending
-        worker = thread[call]
-        if in_record[call] != inside[worker]:
-            inside[worker] = in_record[call]
-            launched_inside[worker] = False
-        if call_type[call] == 2:
-            launched_inside[worker] = in_record[call] >= 0
-            last_member[worker] = member[call]
-            if member[call] >= 0 and not has_records[current]:
-                pending[n_pending] = member[call]
-                is_end[n_pending] = True
-                n_pending += 1
-        elif call_type[call] == 0:
-            ends = last_member[worker] >= 0
-            if ends:
-                pending[n_pending] = last_member[worker]
-                is_end[n_pending] = True
-                n_pending += 1
-                last_member[worker] = -1
-            elif next_type[call] != 1 and src_row[call] >= 0:
-                pending[n_pending] = src_row[call]
-                is_end[n_pending] = False
-                n_pending += 1
-        elif dst_row[call] >= 0:
-            target = dst_row[call]
-            lane = dst_lane[call]
-            bit = np.int64(1) << np.int64(lane % 63)
-            limit_ns = ts_ns[target] + tolerance_ns
-            paired = last_type[worker] == 0 and has_records[current]
-            lone = not paired
-            source = -1
-            evidence = 1
-            if paired:
-                record = last_call[worker]
-                if src_lane[record] != lane:
-                    source = src_row[record]
-                    if source >= 0 and end_ns[source] > limit_ns:
-                        source = -1
-                        lone = True
-                for place in range(n_pending - 1, first_pending - 1, -1):
-                    if pending[place] == source:
-                        waited_by[place] |= bit
-                        break
-            elif not has_records[current] and in_record[call] >= 0:
-                lone = False
-                if not launched_inside[worker] and src_lane[call] != lane:
-                    source = src_row[call]
-            if lone:
-                for wanted_end in (True, False):
-                    for place in range(first_pending, n_pending):
-                        row = pending[place]
-                        if is_end[place] != wanted_end or waited_by[place] & bit:
-                            continue
-                        if end_ns[row] > limit_ns or row == target:
-                            continue
-                        source = row
-                        waited_by[place] |= bit
-                        break
-                    if source >= 0 or has_records[current]:
-                        break
-                if source < 0 and not has_records[current]:
-                    for place in range(first_pending, n_pending):
-                        row = pending[place]
-                        if end_ns[row] <= limit_ns and row != target:
-                            if source < 0 or end_ns[row] > end_ns[source]:
-                                source = row
-                    evidence = 2
-            if source >= 0:
-                out_src[count] = source
-                out_dst[count] = target
-                out_evidence[count] = evidence
-                count += 1
-        last_type[worker] = call_type[call]
-        last_call[worker] = call
-    return out_src[:count], out_dst[:count], out_evidence[:count]

@@ -10,7 +10,9 @@ from replay.graph.lags import Typical
 class FileFacts:
     """One trace file."""
 
+    trace_id: int
     rank: int
+    world_size: int | None
     rank_source: str
     host: str | None
     gpu: str | None

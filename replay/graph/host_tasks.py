@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.vocab import RuntimeKind, TaskKind
-from ingest.compiled import compiled
 from replay.graph.arrays import Bool, Int64
 from replay.graph.blocking import BlockingCalls
 from replay.graph.nesting import Segments
-from replay.graph.recorded import ANNOTATION, HostRows, Recorded
+from replay.graph.recorded import ANNOTATION, Recorded
+from replay.graph.scans import lay_out
 from replay.graph.silence import Stretches
 
 MARK, CALL, WAIT = 0, 1, 2
@@ -64,7 +64,7 @@ class _Items:
 def anchor_rows(recorded: Recorded) -> Bool:
     """Host rows that are anchors: calls that launch, copy, record, wait, block or allocate."""
     host = recorded.host
-    chosen = (host.kind != RuntimeKind.OTHER) & (host.kind != RuntimeKind.EVENT_QUERY)
+    chosen: Bool = (host.kind != RuntimeKind.OTHER) & (host.kind != RuntimeKind.EVENT_QUERY)
     linked = recorded.device.call[recorded.device.call >= 0]
     chosen[linked] = True
     return chosen
@@ -235,7 +235,9 @@ def _contents(
     longest = longest[inside[longest]]
     row[task[longest]] = parts.row[longest]
     silent = np.flatnonzero(stretches.unexplained_ns > 0)
-    holder = work[_work_at(thread[work], ts_ns[work], stretches.thread[silent], stretches.lo_ns[silent])]
+    holder = work[
+        _work_at(thread[work], ts_ns[work], stretches.thread[silent], stretches.lo_ns[silent])
+    ]
     np.add.at(unexplained_ns, holder, stretches.unexplained_ns[silent])
     return row, np.minimum(unexplained_ns, dur_ns)
 
@@ -250,58 +252,3 @@ def _work_at(thread: Int64, ts_ns: Int64, of_thread: Int64, moment_ns: Int64) ->
     place = np.empty(len(order), np.int64)
     place[order] = count
     return np.maximum(place[len(thread) :], 0)
-
-
-@compiled
-def lay_out(carries, begin_ns, finish_ns, item_thread, lo_ns, hi_ns, item_type):
-    """Fill the gaps between the items of each thread with work.
-
-    Items are sorted by (thread, lo, hi); one that begins before the previous ended is cut short.
-    Item types: 0 mark, 1 call, 2 wait. Kinds out: 0 work, 1 call, 2 wait (TaskKind).
-    """
-    n_items = len(item_thread)
-    n_threads = len(carries)
-    capacity = 2 * n_items + 2 * n_threads
-    thread = np.empty(capacity, np.int64)
-    kind = np.empty(capacity, np.int64)
-    ts_ns = np.empty(capacity, np.int64)
-    dur_ns = np.empty(capacity, np.int64)
-    task_of_item = np.full(n_items, -1, np.int64)
-    start_task = np.full(n_threads, -1, np.int64)
-    count = 0
-    item = 0
-    for current in range(n_threads):
-        if not carries[current]:
-            continue
-        now = begin_ns[current]
-        start_task[current] = count
-        thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 2, now, 0
-        count += 1
-        while item < n_items and item_thread[item] == current:
-            lo = max(lo_ns[item], now)
-            hi = max(hi_ns[item], lo)
-            if lo > now:
-                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 0, now, lo - now
-                count += 1
-            if item_type[item] == 1:
-                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 1, lo, hi - lo
-                task_of_item[item] = count
-                count += 1
-            elif item_type[item] == 2:
-                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 2, hi, 0
-                task_of_item[item] = count
-                count += 1
-            now = hi
-            item += 1
-        if finish_ns[current] > now:
-            thread[count], kind[count] = current, 0
-            ts_ns[count], dur_ns[count] = now, finish_ns[current] - now
-            count += 1
-    return (
-        thread[:count],
-        kind[:count],
-        ts_ns[:count],
-        dur_ns[:count],
-        task_of_item,
-        start_task,
-    )

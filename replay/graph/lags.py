@@ -17,18 +17,14 @@ class Typical:
     is_default: bool
 
 
-def typical(
-    samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAMPLES
-) -> Typical:
+def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAMPLES) -> Typical:
     """Median of the samples when there are enough of them."""
     if len(samples_ns) < minimum:
         return Typical(lag_ns=default_ns, samples=len(samples_ns), is_default=True)
     return Typical(lag_ns=int(np.median(samples_ns)), samples=len(samples_ns), is_default=False)
 
 
-def queued_lags(
-    lag_ns: Int64, queued_ns: Int64, *, lowest_ns: int = 0
-) -> Int64:
+def queued_lags(lag_ns: Int64, queued_ns: Int64, *, lowest_ns: int = 0) -> Int64:
     """Lags of tasks that had been launched long before they started, without unexplained ones."""
     chosen: Bool = queued_ns > thresholds.QUEUED_NS
     chosen &= (lag_ns >= lowest_ns) & (lag_ns <= thresholds.LONGEST_LAG_NS)

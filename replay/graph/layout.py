@@ -106,6 +106,4 @@ def find_meetings(recorded: Recorded, members_expected: Int64) -> Meetings:
     outside_ns = np.maximum(outside_ns, 0)
     meet_ns = (last_start_ns + outside_ns)[member.collective]
     early = go_ns < meet_ns - thresholds.MEETING_TOLERANCE_NS
-    return Meetings(
-        last_start_ns=last_start_ns, outside_ns=outside_ns, go_ns=go_ns, early=early
-    )
+    return Meetings(last_start_ns=last_start_ns, outside_ns=outside_ns, go_ns=go_ns, early=early)

@@ -121,7 +121,7 @@ class Recorded:
 
 def load(store: Store, trace_ids: tuple[int, ...], ranks: tuple[int, ...]) -> Recorded:
     """Read the columns of the chosen files."""
-    params = {"trace_ids": list(trace_ids)}
+    params: dict[str, object] = {"trace_ids": list(trace_ids)}
     position = _position_of(trace_ids)
     names = store.arrays_from_file(SQL / "name.sql", {})
     host, utids = _host(store, params, position)

@@ -84,13 +84,9 @@ def _first_wakes(recorded: Recorded, activity: "_Activity") -> FirstWakes:
     thread, first_row = np.unique(host.thread, return_index=True)
     begin_ns = host.ts_ns[first_row]
     steps = np.isin(thread, recorded.step.thread)
-    helper, end_ns = activity.helper_of(
-        thread, begin_ns - thresholds.HAND_OVER_RETURN_NS, begin_ns
-    )
+    helper, end_ns = activity.helper_of(thread, begin_ns - thresholds.HAND_OVER_RETURN_NS, begin_ns)
     woken = (helper >= 0) & ~steps
-    return FirstWakes(
-        thread=thread[woken], helper=helper[woken], helper_end_ns=end_ns[woken]
-    )
+    return FirstWakes(thread=thread[woken], helper=helper[woken], helper_end_ns=end_ns[woken])
 
 
 class _Activity:
@@ -155,8 +151,9 @@ class _Activity:
 def _device_ended(
     recorded: Recorded, streams: Streams, trace: Int64, lo_ns: Int64, hi_ns: Int64
 ) -> Int64:
-    """Device row that ended at most `IMPLIED_RETURN_NS` before each stretch did, launched before
-    it began; the latest to end; -1 for none.
+    """Device row that ended at most `IMPLIED_RETURN_NS` before each stretch did; -1 for none.
+
+    It was launched before the stretch began; of several, the latest to end.
     """
     device = recorded.device
     found = np.full(len(trace), -1, np.int64)
@@ -207,13 +204,15 @@ def _may_wait(recorded: Recorded, row: Int64) -> Bool:
     host = recorded.host
     library = np.array(["c10d" in name or "gloo:" in name for name in recorded.names], bool)
     in_library = library[take(host.name, row, 0)] if len(library) else row < 0
-    return (row < 0) | (take(host.category, row) == ANNOTATION) | in_library
+    idle: Bool = (row < 0) | (take(host.category, row) == ANNOTATION) | in_library
+    return idle
 
 
 def _is_silent(host: HostRows, row: Int64, has_device: Bool) -> Bool:
     """No row, or only an annotation; inside an op too where the op's work is on a device."""
     category = take(host.category, row)
-    return (row < 0) | (category == ANNOTATION) | ((category == OP) & has_device)
+    silent: Bool = (row < 0) | (category == ANNOTATION) | ((category == OP) & has_device)
+    return silent
 
 
 def _has_twin(host: HostRows, parts: Segments, chosen: Int64) -> Bool:

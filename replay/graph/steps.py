@@ -1,4 +1,4 @@
-"""Which steps count, and where their boundaries lie for a CPU that runs ahead (DESIGN section 7)."""
+"""Which steps count, and where their boundaries lie for a CPU that runs ahead."""
 
 from dataclasses import dataclass
 
@@ -40,9 +40,7 @@ def choose_windows(recorded: Recorded, chosen: range | None) -> Windows:
         )
     if not steps:
         first_ns, last_ns = _span(recorded)
-        return Windows(
-            steps=(0,), recorded=False, ts_ns=first_ns[:, None], end_ns=last_ns[:, None]
-        )
+        return Windows(steps=(0,), recorded=False, ts_ns=first_ns[:, None], end_ns=last_ns[:, None])
     return Windows(
         steps=tuple(steps),
         recorded=True,

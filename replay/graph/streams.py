@@ -29,6 +29,7 @@ class Streams:
 
     @property
     def n_lanes(self) -> int:
+        """Number of lanes."""
         return len(self.trace)
 
     def last_before(self, lane: Int64, moment_ns: Int64) -> Int64:
@@ -55,9 +56,7 @@ class Streams:
         """Lane of a stream of a file (the first device that has it); -1 for none."""
         table = {
             (int(t), int(s)): lane
-            for lane, (t, s) in reversed(
-                list(enumerate(zip(self.trace, self.stream, strict=True)))
-            )
+            for lane, (t, s) in reversed(list(enumerate(zip(self.trace, self.stream, strict=True))))
         }
         found = [table.get((int(t), int(s)), -1) for t, s in zip(trace, stream, strict=True)]
         return np.array(found, np.int64)

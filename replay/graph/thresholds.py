@@ -9,7 +9,8 @@ IMPLIED_RETURN_NS = 100_000
 MEMBER_EARLY_NS = 1_500_000
 MEMBER_LATE_NS = 300_000
 """A thread that waited for a host-side collective goes on between these times before and after
-the end of its row: the row is closed after the waiting thread was woken (seen: -1,130 to +180 us)."""
+the end of its row: the row is closed after the waiting thread was woken (seen: -1,130 to
++180 us)."""
 SYNC_RETURN_NS = 60_000
 """Return lags above this are work of the call, not its return."""
 UNEXPLAINED_NS = 1_000_000
@@ -17,6 +18,8 @@ UNEXPLAINED_NS = 1_000_000
 TWIN_TOLERANCE_FRAC = 0.10
 IDLE_DEVICE_NS = 5_000
 """A launch onto a device idle for at least this long shows the launch lag."""
+LONE_LAUNCH_ROWS = 2
+"""A call with more device rows than this launched a graph, whatever its name."""
 QUEUED_NS = 20_000
 """A task launched this long before it started shows the lag of its stream or event."""
 FROM_TIME_RESIDUAL_NS = 50_000

@@ -20,6 +20,10 @@ GRADES: tuple[tuple[str, float, float], ...] = (
 """Grade, highest strict error, lowest explained share; D below them."""
 
 
+HOST_BOUND_FRAC = 0.5
+"""Above this share of the critical path host work proves little: its durations are copied."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """What the unchanged replay says of itself."""
@@ -151,7 +155,7 @@ def _caps(graph: TaskGraph, facts: GraphFacts, host_frac: float) -> list[tuple[s
         caps.append(("D", "no device task and no collective in this trace"))
     elif not facts.has_device:
         caps.append(("A", "no GPU rows in this trace: host work and collectives only"))
-    if host_frac > 0.5:
+    if host_frac > HOST_BOUND_FRAC:
         caps.append(
             (
                 "C",

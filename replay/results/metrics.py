@@ -80,7 +80,7 @@ def breakdown(graph: TaskGraph, schedule: Schedule) -> Breakdown:
     total_ns = int(times.mean_ns)
 
     def mean(name: str) -> int:
-        return round(sum(getattr(part, name) for part in per_rank) / len(per_rank))
+        return round(sum(int(getattr(part, name)) for part in per_rank) / len(per_rank))
 
     compute_ns, comm_ns = mean("compute_ns"), mean("exposed_comm_ns")
     memcpy_ns = mean("exposed_memcpy_ns")
@@ -124,7 +124,7 @@ def _per_step(parts: list[_Whole], window: tuple[int, int], n_steps: int) -> Bre
     share = len(parts) * n_steps
 
     def mean(name: str) -> int:
-        return round(sum(getattr(part, name) for part in parts) / share)
+        return round(sum(int(getattr(part, name)) for part in parts) / share)
 
     compute_ns, comm_ns, memcpy_ns = mean("compute_ns"), mean("comm_ns"), mean("memcpy_ns")
     total_ns = round((window[1] - window[0]) / n_steps)
@@ -142,14 +142,11 @@ def _of_devices(
 ) -> list[_Whole]:
     devices = np.array([lane.device for lane in graph.lanes], np.int64)[graph.tasks.lane[ids]]
     return [
-        _of_device(graph, schedule, ids[devices == device], window)
-        for device in np.unique(devices)
+        _of_device(graph, schedule, ids[devices == device], window) for device in np.unique(devices)
     ]
 
 
-def _of_device(
-    graph: TaskGraph, schedule: Schedule, ids: Int64, window: tuple[int, int]
-) -> _Whole:
+def _of_device(graph: TaskGraph, schedule: Schedule, ids: Int64, window: tuple[int, int]) -> _Whole:
     kind = graph.tasks.kind[ids]
     compute = kind == TaskKind.KERNEL
     transfer = kind == TaskKind.TRANSFER
@@ -179,9 +176,7 @@ def _waiting(graph: TaskGraph, schedule: Schedule, transfers: Int64) -> tuple[In
     return schedule.start_ns[transfers - 1], schedule.start_ns[transfers]
 
 
-def _of_host(
-    graph: TaskGraph, schedule: Schedule, ids: Int64, window: tuple[int, int]
-) -> _Whole:
+def _of_host(graph: TaskGraph, schedule: Schedule, ids: Int64, window: tuple[int, int]) -> _Whole:
     """Compute = the step's threads not waiting; communication = they wait while a member runs."""
     steps = np.array([lane.steps for lane in graph.lanes] + [False], bool)
     kind = graph.tasks.kind[ids]

@@ -12,7 +12,7 @@ from ingest.pipeline import IngestOptions
 from ingest.vocab import TaskKind
 from replay import api
 from replay.engine.run import replay
-from replay.graph.arrays import TaskGraph
+from replay.graph.arrays import Int64, TaskGraph
 from replay.results.metrics import step_times
 from whatif.report.findings import Findings
 from whatif.scenario import Scenario
@@ -77,6 +77,26 @@ def test_another_nvlink_is_predicted_within_two_percent(committed: Findings, fac
     assert predicted_ns == pytest.approx(_truth_ns(factor), rel=WITHIN)
 
 
+@pytest.mark.parametrize("factor", FACTORS)
+def test_with_the_true_link_model_the_replay_is_within_a_tenth_of_a_percent(
+    committed: Findings, factor: float
+) -> None:
+    """What remains is the error of the graph; that of the link model is taken out."""
+    from make_ddp8 import COMMITTED
+
+    changed = replace(COMMITTED, changed_nvlink_bytes_per_s=factor * H100)
+    graph, step = committed.graph, 2
+    dur_ns = graph.tasks.dur_ns.copy()
+    moving = (graph.tasks.kind == TaskKind.TRANSFER) & ~graph.tasks.fixed
+    for task in np.flatnonzero(moving):
+        size_bytes = int(graph.collectives.size_bytes[graph.tasks.collective[task]])
+        longer = changed.all_reduce_ns(size_bytes, step) - COMMITTED.all_reduce_ns(size_bytes, step)
+        dur_ns[task] += longer
+    predicted = replace(graph, tasks=replace(graph.tasks, dur_ns=dur_ns))
+    predicted_ns = step_times(predicted, replay(predicted)).mean_ns
+    assert predicted_ns == pytest.approx(_truth_ns(factor), rel=0.001)
+
+
 def test_rate_as_vendors_print_it_is_the_same_question() -> None:
     folder = SAMPLES / "ddp8_h100"
     scenario = Scenario(transforms=(Nvlink(rate="1800GBps"),))
@@ -123,9 +143,7 @@ def _without_split(graph: TaskGraph) -> TaskGraph:
     )
 
 
-def _members(
-    graph: TaskGraph, ids: "np.ndarray[tuple[int], np.dtype[np.intp]]"
-) -> list[tuple[int, int]]:
+def _members(graph: TaskGraph, ids: Int64) -> list[tuple[int, int]]:
     return list(
         zip(graph.tasks.collective[ids].tolist(), graph.tasks.rank[ids].tolist(), strict=True)
     )

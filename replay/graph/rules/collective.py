@@ -3,7 +3,6 @@
 import numpy as np
 
 from ingest.vocab import EdgeKind, Evidence
-from replay.graph.arrays import Int64
 from replay.graph.csr import EdgeList, concatenate
 from replay.graph.layout import Parts
 from replay.graph.rules.base import Found, edge_list
@@ -31,18 +30,16 @@ def _of_early_members(parts: Parts) -> EdgeList:
     member, meetings, layout = parts.recorded.member, parts.meetings, parts.layout
     order = np.argsort(member.collective, kind="stable")
     first = np.searchsorted(member.collective[order], np.arange(len(layout.meet_of_collective) + 1))
-    src: list[Int64] = []
-    dst: list[Int64] = []
+    src, dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for early in np.flatnonzero(meetings.early):
         number = member.collective[early]
         peers = order[first[number] : first[number + 1]]
         before = peers[(member.ts_ns[peers] <= meetings.go_ns[early])]
         src.append(layout.arrive_of_member[before])
         dst.append(np.full(len(before), layout.transfer_of_member[early]))
-    nothing = np.zeros(0, np.int64)
     return edge_list(
-        np.concatenate([nothing, *src]),
-        np.concatenate([nothing, *dst]),
+        np.concatenate(src),
+        np.concatenate(dst),
         lag_ns=0,
         kind=EdgeKind.COLLECTIVE,
         evidence=Evidence.RECORDED,

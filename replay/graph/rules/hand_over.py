@@ -40,6 +40,4 @@ def hand_over(parts: Parts) -> Found:
 
 
 def _edges(src: Int64, dst: Int64, lag_ns: int) -> EdgeList:
-    return edge_list(
-        src, dst, lag_ns=lag_ns, kind=EdgeKind.HAND_OVER, evidence=Evidence.INFERRED
-    )
+    return edge_list(src, dst, lag_ns=lag_ns, kind=EdgeKind.HAND_OVER, evidence=Evidence.INFERRED)

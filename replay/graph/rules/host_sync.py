@@ -23,9 +23,7 @@ def host_sync(parts: Parts) -> Found:
     implied = np.flatnonzero(stretches.device_row >= 0)
     row = stretches.device_row[implied]
     device_end_ns = parts.recorded.device.end_ns[row]
-    implied_lag = typical(
-        stretches.hi_ns[implied] - device_end_ns, thresholds.DEFAULT_SYNC_NS
-    )
+    implied_lag = typical(stretches.hi_ns[implied] - device_end_ns, thresholds.DEFAULT_SYNC_NS)
     implied_edges = edge_list(
         layout.last_of_device[row],
         parts.host_tasks.stretch_task[implied],

@@ -39,12 +39,12 @@ def launch(parts: Parts) -> Found:
     after_start_ns = device.ts_ns[launches.row] - host.ts_ns[launches.call]
     lists: list[EdgeList] = []
     lags: dict[str, Typical] = {}
-    for name, mask, sample_ns, from_start in _families(parts, launches, after_end_ns, after_start_ns):
+    for name, mask, sample_ns, from_start in _families(
+        parts, launches, after_end_ns, after_start_ns
+    ):
         lag = typical(sample_ns[mask & idle], thresholds.DEFAULT_LAUNCH_NS)
         if from_start:
-            lag = Typical(
-                lag_ns=max(lag.lag_ns, 0), samples=lag.samples, is_default=lag.is_default
-            )
+            lag = Typical(lag_ns=max(lag.lag_ns, 0), samples=lag.samples, is_default=lag.is_default)
         lists.append(_edges(parts, launches, mask, lag.lag_ns, from_start=from_start))
         lags[name] = lag
     contradicted = int((launches.from_start & ~_blocks(parts, launches.call)).sum())
@@ -57,7 +57,7 @@ def _launches(parts: Parts) -> _Launches:
     row = np.flatnonzero(device.call >= 0)
     call = device.call[row]
     width = np.bincount(call, minlength=len(host))[call]
-    graph = (host.kind[call] == RuntimeKind.GRAPH_LAUNCH) | (width > 2)
+    graph = (host.kind[call] == RuntimeKind.GRAPH_LAUNCH) | (width > thresholds.LONE_LAUNCH_ROWS)
     order = np.lexsort((device.ts_ns[row], device.lane[row], call))
     same = (np.diff(call[order]) == 0) & (np.diff(device.lane[row[order]]) == 0)
     root = np.ones(len(row), bool)
@@ -134,9 +134,7 @@ def _from_call_start(
     """Edges from the end of what the thread did before the call: also right when it then blocks."""
     before = call_task - 1
     is_wait = np.isin(before, parts.host_tasks.block_task[parts.host_tasks.block_task >= 0])
-    return edge_list(
-        np.where(call_task >= 0, before - is_wait, -1), dst, lag_ns=lag_ns, kind=kind
-    )
+    return edge_list(np.where(call_task >= 0, before - is_wait, -1), dst, lag_ns=lag_ns, kind=kind)
 
 
 def _host_members(parts: Parts) -> EdgeList:

@@ -3,12 +3,12 @@
 import numpy as np
 
 from ingest.vocab import EdgeKind
-from ingest.compiled import compiled
 from replay.graph import thresholds
 from replay.graph.lags import queued_lags, typical
 from replay.graph.layout import Parts
 from replay.graph.recorded import take
 from replay.graph.rules.base import Found, edge_list
+from replay.graph.scans import neighbours
 
 
 def stream_order(parts: Parts) -> Found:
@@ -66,23 +66,3 @@ def link_order(parts: Parts) -> Found:
     )
     lags = {"stream_order (collectives on the host)": lag} if len(rows) else {}
     return Found(edges=edges, lags=lags, contradicted=int(overlapped.sum()))
-
-
-@compiled
-def neighbours(lane, ts_ns, end_ns, overlap_ns):
-    """Previous row of each row's lane that does not overlap it by more than `overlap_ns`; -1.
-
-    Also tells where the direct neighbour overlapped by more.
-    """
-    n = len(lane)
-    previous = np.full(n, -1, np.int64)
-    overlapped = np.zeros(n, np.bool_)
-    for row in range(n):
-        back = row - 1
-        while back >= 0 and lane[back] == lane[row] and row - back <= 64:
-            if end_ns[back] - ts_ns[row] < overlap_ns and ts_ns[back] <= ts_ns[row]:
-                previous[row] = back
-                break
-            overlapped[row] = True
-            back -= 1
-    return previous, overlapped

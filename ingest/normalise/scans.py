@@ -1,0 +1,34 @@
+"""The loop of the nesting that depends on what came before: compiled, over plain arrays."""
+
+import numpy as np
+
+from ingest.compiled import compiled
+
+
+@compiled
+def walk(thread, ts, end, bleed):
+    """Stack walk; a row leaves the stack when a later one starts at or after its end."""
+    n = len(thread)
+    parent = np.full(n, -1, np.int64)
+    depth = np.zeros(n, np.int64)
+    child_dur = np.zeros(n, np.int64)
+    stack = np.empty(n + 1, np.int64)
+    height = 0
+    crosses = np.zeros(n, np.bool_)
+    for row in range(n):
+        if row > 0 and thread[row] != thread[row - 1]:
+            height = 0
+        while height > 0 and end[stack[height - 1]] <= ts[row]:
+            height -= 1
+        level = height
+        while level > 0 and end[row] > end[stack[level - 1]] + bleed:
+            level -= 1
+        if level < height:
+            crosses[row] = True
+        if level > 0:
+            parent[row] = stack[level - 1]
+            child_dur[stack[level - 1]] += end[row] - ts[row]
+        depth[row] = level
+        stack[height] = row
+        height += 1
+    return parent, depth, child_dur, crosses

@@ -1,0 +1,316 @@
+"""The loops of the graph that depend on what came before: compiled, over plain arrays.
+
+Integers stand for the kinds that the callers name; nothing here raises, logs or prints.
+"""
+
+import numpy as np
+
+from ingest.compiled import compiled
+
+BACK_LIMIT = 64
+"""How many earlier rows of a lane `neighbours` looks at."""
+
+
+@compiled
+def kahn(edge_start, src):
+    """Task ids with every source before its destination; shorter than the task count on a cycle.
+
+    Kahn's algorithm over the outgoing lists, first in first out, smallest id first at the start.
+    """
+    n = len(edge_start) - 1
+    out_count = np.zeros(n + 1, np.int64)
+    for edge in range(len(src)):
+        out_count[src[edge] + 1] += 1
+    out_start = np.cumsum(out_count)
+    fill = out_start[:-1].copy()
+    destination = np.empty(len(src), np.int32)
+    missing = np.empty(n, np.int64)
+    for task in range(n):
+        missing[task] = edge_start[task + 1] - edge_start[task]
+        for edge in range(edge_start[task], edge_start[task + 1]):
+            source = src[edge]
+            destination[fill[source]] = task
+            fill[source] += 1
+    order = np.empty(n, np.int32)
+    tail = 0
+    for task in range(n):
+        if missing[task] == 0:
+            order[tail] = task
+            tail += 1
+    head = 0
+    while head < tail:
+        task = order[head]
+        head += 1
+        for position in range(out_start[task], out_start[task + 1]):
+            following = destination[position]
+            missing[following] -= 1
+            if missing[following] == 0:
+                order[tail] = following
+                tail += 1
+    return order[:tail]
+
+
+@compiled
+def sweep(thread, ts_ns, end_ns):
+    """Stack walk over rows sorted by (thread, start, longest first); rows that cross are kept."""
+    n = len(thread)
+    out_thread = np.empty(2 * n, np.int64)
+    out_lo = np.empty(2 * n, np.int64)
+    out_hi = np.empty(2 * n, np.int64)
+    out_row = np.empty(2 * n, np.int64)
+    out_before = np.empty(2 * n, np.int64)
+    stack = np.empty(n + 1, np.int64)
+    count = 0
+    row = 0
+    while row < n:
+        current = thread[row]
+        now = ts_ns[row]
+        before = row
+        depth = 0
+        while (row < n and thread[row] == current) or depth > 0:
+            starts_next = row < n and thread[row] == current
+            if depth > 0 and (not starts_next or end_ns[stack[depth - 1]] <= ts_ns[row]):
+                top = stack[depth - 1]
+                if end_ns[top] > now:
+                    out_thread[count], out_lo[count], out_hi[count] = current, now, end_ns[top]
+                    out_row[count], out_before[count] = top, before
+                    count += 1
+                    now = end_ns[top]
+                    before = top
+                depth -= 1
+                continue
+            if ts_ns[row] > now:
+                out_thread[count], out_lo[count], out_hi[count] = current, now, ts_ns[row]
+                out_row[count] = stack[depth - 1] if depth > 0 else -1
+                out_before[count] = before
+                count += 1
+                now = ts_ns[row]
+            before = row
+            stack[depth] = row
+            depth += 1
+            row += 1
+    return (
+        out_thread[:count],
+        out_lo[:count],
+        out_hi[:count],
+        out_row[:count],
+        out_before[:count],
+    )
+
+
+@compiled
+def outermost(thread, ts_ns, end_ns, chosen):
+    """For each row the outermost chosen row that holds it (itself when it is that); -1 for none.
+
+    A chosen row that begins inside another chosen one of its thread belongs to that one, so the
+    outermost ones do not overlap.
+    """
+    n = len(thread)
+    holder = np.full(n, -1, np.int64)
+    last = -1
+    for row in range(n):
+        if last >= 0 and thread[last] == thread[row] and ts_ns[row] < end_ns[last]:
+            holder[row] = last
+        elif chosen[row]:
+            last = row
+            holder[row] = row
+    return holder
+
+
+@compiled
+def lay_out(carries, begin_ns, finish_ns, item_thread, lo_ns, hi_ns, item_type):
+    """Fill the gaps between the items of each thread with work.
+
+    Items are sorted by (thread, lo, hi); one that begins before the previous ended is cut short.
+    Item types: 0 mark, 1 call, 2 wait. Kinds out: 0 work, 1 call, 2 wait (TaskKind).
+    """
+    n_items = len(item_thread)
+    n_threads = len(carries)
+    capacity = 2 * n_items + 2 * n_threads
+    thread = np.empty(capacity, np.int64)
+    kind = np.empty(capacity, np.int64)
+    ts_ns = np.empty(capacity, np.int64)
+    dur_ns = np.empty(capacity, np.int64)
+    task_of_item = np.full(n_items, -1, np.int64)
+    start_task = np.full(n_threads, -1, np.int64)
+    count = 0
+    item = 0
+    for current in range(n_threads):
+        if not carries[current]:
+            continue
+        now = begin_ns[current]
+        start_task[current] = count
+        thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 2, now, 0
+        count += 1
+        while item < n_items and item_thread[item] == current:
+            lo = max(lo_ns[item], now)
+            hi = max(hi_ns[item], lo)
+            if lo > now:
+                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 0, now, lo - now
+                count += 1
+            if item_type[item] == 1:
+                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 1, lo, hi - lo
+                task_of_item[item] = count
+                count += 1
+            elif item_type[item] == 2:
+                thread[count], kind[count], ts_ns[count], dur_ns[count] = current, 2, hi, 0
+                task_of_item[item] = count
+                count += 1
+            now = hi
+            item += 1
+        if finish_ns[current] > now:
+            thread[count], kind[count] = current, 0
+            ts_ns[count], dur_ns[count] = now, finish_ns[current] - now
+            count += 1
+    return (
+        thread[:count],
+        kind[:count],
+        ts_ns[:count],
+        dur_ns[:count],
+        task_of_item,
+        start_task,
+    )
+
+
+@compiled
+def ordered_pairs(
+    trace,
+    thread,
+    call_type,
+    member,
+    in_record,
+    src_row,
+    src_lane,
+    dst_row,
+    dst_lane,
+    has_records,
+    ts_ns,
+    end_ns,
+    tolerance_ns,
+    n_threads,
+):
+    """Walk the calls of each file in time order and pair waits with what they wait for.
+
+    Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds end
+    events of collectives and lone records in issue order; `waited_by` one bit per lane that has
+    waited for it.
+    """
+    n = len(trace)
+    out_src = np.empty(n, np.int64)
+    out_dst = np.empty(n, np.int64)
+    out_evidence = np.empty(n, np.int64)
+    count = 0
+    last_type = np.full(n_threads, -1, np.int64)
+    last_call = np.full(n_threads, -1, np.int64)
+    last_member = np.full(n_threads, -1, np.int64)
+    pending = np.empty(n + 1, np.int64)
+    is_end = np.zeros(n + 1, np.bool_)
+    waited_by = np.zeros(n + 1, np.int64)
+    inside = np.full(n_threads, -1, np.int64)
+    launched_inside = np.zeros(n_threads, np.bool_)
+    n_pending = 0
+    first_pending = 0
+    current = -1
+    next_type = np.full(n, -1, np.int64)
+    following = np.full(n_threads, -1, np.int64)
+    for call in range(n - 1, -1, -1):
+        next_type[call] = following[thread[call]]
+        following[thread[call]] = call_type[call]
+    for call in range(n):
+        if trace[call] != current:
+            current = trace[call]
+            first_pending = n_pending
+        worker = thread[call]
+        if in_record[call] != inside[worker]:
+            inside[worker] = in_record[call]
+            launched_inside[worker] = False
+        if call_type[call] == 2:
+            launched_inside[worker] = in_record[call] >= 0
+            last_member[worker] = member[call]
+            if member[call] >= 0 and not has_records[current]:
+                pending[n_pending] = member[call]
+                is_end[n_pending] = True
+                n_pending += 1
+        elif call_type[call] == 0:
+            ends = last_member[worker] >= 0
+            if ends:
+                pending[n_pending] = last_member[worker]
+                is_end[n_pending] = True
+                n_pending += 1
+                last_member[worker] = -1
+            elif next_type[call] != 1 and src_row[call] >= 0:
+                pending[n_pending] = src_row[call]
+                is_end[n_pending] = False
+                n_pending += 1
+        elif dst_row[call] >= 0:
+            target = dst_row[call]
+            lane = dst_lane[call]
+            bit = np.int64(1) << np.int64(lane % 63)
+            limit_ns = ts_ns[target] + tolerance_ns
+            paired = last_type[worker] == 0 and has_records[current]
+            lone = not paired
+            source = -1
+            evidence = 1
+            if paired:
+                record = last_call[worker]
+                if src_lane[record] != lane:
+                    source = src_row[record]
+                    if source >= 0 and end_ns[source] > limit_ns:
+                        source = -1
+                        lone = True
+                for place in range(n_pending - 1, first_pending - 1, -1):
+                    if pending[place] == source:
+                        waited_by[place] |= bit
+                        break
+            elif not has_records[current] and in_record[call] >= 0:
+                lone = False
+                if not launched_inside[worker] and src_lane[call] != lane:
+                    source = src_row[call]
+            if lone:
+                for wanted_end in (True, False):
+                    for place in range(first_pending, n_pending):
+                        row = pending[place]
+                        if is_end[place] != wanted_end or waited_by[place] & bit:
+                            continue
+                        if end_ns[row] > limit_ns or row == target:
+                            continue
+                        source = row
+                        waited_by[place] |= bit
+                        break
+                    if source >= 0 or has_records[current]:
+                        break
+                if source < 0 and not has_records[current]:
+                    for place in range(first_pending, n_pending):
+                        row = pending[place]
+                        later = source < 0 or end_ns[row] > end_ns[source]
+                        if end_ns[row] <= limit_ns and row != target and later:
+                            source = row
+                    evidence = 2
+            if source >= 0:
+                out_src[count] = source
+                out_dst[count] = target
+                out_evidence[count] = evidence
+                count += 1
+        last_type[worker] = call_type[call]
+        last_call[worker] = call
+    return out_src[:count], out_dst[:count], out_evidence[:count]
+
+
+@compiled
+def neighbours(lane, ts_ns, end_ns, overlap_ns):
+    """Previous row of each row's lane that does not overlap it by more than `overlap_ns`; -1.
+
+    Also tells where the direct neighbour overlapped by more.
+    """
+    n = len(lane)
+    previous = np.full(n, -1, np.int64)
+    overlapped = np.zeros(n, np.bool_)
+    for row in range(n):
+        back = row - 1
+        while back >= 0 and lane[back] == lane[row] and row - back <= BACK_LIMIT:
+            if end_ns[back] - ts_ns[row] < overlap_ns and ts_ns[back] <= ts_ns[row]:
+                previous[row] = back
+                break
+            overlapped[row] = True
+            back -= 1
+    return previous, overlapped
