@@ -20,6 +20,8 @@ class Known:
     seen: Int64
     """Members in the chosen files."""
     transfer_ns: Int64
+    transfer_low_ns: Int64
+    transfer_high_ns: Int64
     on_host: Int64
     group_key: list[str]
 
@@ -40,6 +42,8 @@ def known_collectives(store: Store, recorded: Recorded) -> Known:
         expected=np.maximum(of("n_expected"), seen),
         seen=seen.astype(np.int64),
         transfer_ns=of("transfer_ns"),
+        transfer_low_ns=of("transfer_low_ns"),
+        transfer_high_ns=of("transfer_high_ns"),
         on_host=of("on_host"),
         group_key=[_text(key) for key in columns["group_key"][place]],
     )
@@ -87,12 +91,9 @@ def collective_columns(
 ) -> Collectives:
     """Columns of the collectives; bounds of the transfer where members are missing."""
     member = recorded.member
-    longest_ns = np.zeros(len(known.kind), np.int64)
-    np.maximum.at(longest_ns, member.collective, member.end_ns - member.ts_ns)
-    transfer_ns = np.zeros(len(known.kind), np.int64)
-    own_ns = member.end_ns - parts.meetings.go_ns
-    np.maximum.at(transfer_ns, member.collective, own_ns)
-    transfer_ns = np.where(known.transfer_ns >= 0, known.transfer_ns, transfer_ns)
+    own_ns = np.zeros(len(known.kind), np.int64)
+    np.maximum.at(own_ns, member.collective, member.end_ns - parts.meetings.go_ns)
+    transfer_ns = np.where(known.transfer_ns >= 0, known.transfer_ns, own_ns)
     partial = known.seen < known.expected
     return Collectives(
         kind=known.kind.astype(np.int8),
@@ -101,7 +102,7 @@ def collective_columns(
         members_seen=known.seen.astype(np.int32),
         members_expected=known.expected.astype(np.int32),
         transfer_ns=transfer_ns,
-        outside_wait_low_ns=transfer_ns,
-        outside_wait_high_ns=np.where(partial, np.maximum(longest_ns, transfer_ns), transfer_ns),
+        outside_wait_low_ns=np.where(partial, known.transfer_low_ns, transfer_ns),
+        outside_wait_high_ns=np.where(partial, known.transfer_high_ns, transfer_ns),
         on_host=known.on_host.astype(bool),
     )

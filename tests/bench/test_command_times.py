@@ -78,8 +78,6 @@ def test_cold_and_warm_runs_beside_a_json_load(
 def test_help_beside_an_empty_python(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The start of the program, which every command pays."""
     empty = min(_seconds(sys.executable, "-c", "pass") for _ in range(5))
-    help_ = benchmark.pedantic(
-        lambda: _seconds(sys.executable, "-m", "replay", "--help"), rounds=5
-    )
+    help_ = benchmark.pedantic(lambda: _seconds(sys.executable, "-m", "replay", "--help"), rounds=5)
     with capsys.disabled():
         print(f"\nempty Python {empty:.3f} s, replay --help {help_:.3f} s")  # noqa: T201  (a benchmark reports)

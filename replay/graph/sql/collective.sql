@@ -8,6 +8,8 @@ SELECT
     c.n_seen AS n_seen,
     c.match_method AS match_method,
     COALESCE(c.transfer_dur, -1) AS transfer_ns,
+    COALESCE(c.transfer_low_dur, c.transfer_dur, -1) AS transfer_low_ns,
+    COALESCE(c.transfer_high_dur, c.transfer_dur, -1) AS transfer_high_ns,
     COALESCE(c.on_host, FALSE) AS on_host,
     c.pg_key::VARCHAR AS group_key
 FROM store.collective AS c
