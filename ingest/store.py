@@ -14,6 +14,12 @@ from ingest.errors import TraceError, UsageError
 SQL = Path(__file__).with_name("sql")
 SCHEMA_VERSION = "1"
 FORMAT_NAME = "trace-replay store"
+_SCHEMA_HINT = "tables and columns: replay schema"
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+}
+_QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
 class Store:
@@ -43,7 +49,7 @@ class Store:
         if not path.exists():
             raise TraceError(f"no such file: `{path}`")
         try:
-            connection = duckdb.connect(str(path), read_only=True)
+            connection = duckdb.connect(str(path), read_only=True, config=_CLOSED)
         except duckdb.Error as error:
             raise TraceError(f"`{path.name}` is not a DuckDB store: {_line(error)}") from error
         store = cls(connection, path)
@@ -125,17 +131,20 @@ class Store:
     def table(
         self, sql: str, params: Sequence[object] = ()
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Column names and rows of a query.
+        """Column names and rows of one query; stores are read-only and see no other file.
 
         Raises:
-            UsageError: the SQL is not right, or would write.
+            UsageError: the SQL is not right, is no single query, or would write.
         """
         try:
+            statements = duckdb.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type not in _QUERIES:
+                raise UsageError("one query is wanted: SELECT ...", hint=_SCHEMA_HINT)
             result = self._connection.execute(sql, list(params))
             names = [column[0] for column in result.description or []]
             return names, result.fetchall()
         except duckdb.Error as error:
-            raise UsageError(_line(error), hint="tables and columns: replay schema") from error
+            raise UsageError(_line(error), hint=_SCHEMA_HINT) from error
 
 
 def _unmasked(values: Any) -> Any:  # noqa: ANN401  (numpy array of any type)

@@ -56,6 +56,7 @@ _LABELS = frozenset(
 )
 _PHASE_ISSUES = {"C": "event_counter", "i": "event_instant", "I": "event_instant"}
 _LONGEST_NS = 1 << 62
+_LONGEST_EXPONENT = 18
 
 
 def read_kineto(source: Source, *, strict: bool) -> Parsed:
@@ -250,7 +251,7 @@ class _Columns:
 
     def _nanos(self, value: Decimal | None) -> int | None:
         """Exact ns of a decimal number of µs; None when it is missing or not usable."""
-        if value is None or not value.is_finite():
+        if value is None or not value.is_finite() or value.adjusted() > _LONGEST_EXPONENT:
             return None
         nanos = int((value * 1000).to_integral_value())
         return nanos if -_LONGEST_NS < nanos < _LONGEST_NS else None

@@ -4,6 +4,7 @@ A stretch counts when it is longer than `SILENCE_NS`, lies between two neighbour
 thread and not inside a runtime call.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,7 @@ def find_stretches(recorded: Recorded, parts: Segments, streams: Streams) -> Str
     device_row = np.where(implied, _device_ended(recorded, streams, trace, lo_ns, hi_ns), -1)
     free &= device_row < 0
     silent = _is_silent(host, parts.row[chosen], activity.has_device[trace])
-    alone = free & silent & ~_has_twin(host, parts, chosen)
+    alone = free & silent & ~_has_twin(recorded, parts, chosen)
     alone &= hi_ns - lo_ns > thresholds.UNEXPLAINED_NS
     return Stretches(
         thread=thread,
@@ -215,11 +216,12 @@ def _is_silent(host: HostRows, row: Int64, has_device: Bool) -> Bool:
     return silent
 
 
-def _has_twin(host: HostRows, parts: Segments, chosen: Int64) -> Bool:
+def _has_twin(recorded: Recorded, parts: Segments, chosen: Int64) -> Bool:
     """Another stretch at the same place (names around it) has the same length within 10 %."""
-    before = host.name[parts.before[chosen]]
-    row = parts.row[chosen]
-    inside = take(host.name, row)
+    host = recorded.host
+    place = _place_of_names(recorded.names)
+    before = place[host.name[parts.before[chosen]]]
+    inside = take(place, take(host.name, parts.row[chosen]))
     length_ns = parts.hi_ns[chosen] - parts.lo_ns[chosen]
     order = np.lexsort((length_ns, inside, before))
     twin = np.zeros(len(chosen), bool)
@@ -229,3 +231,10 @@ def _has_twin(host: HostRows, parts: Segments, chosen: Int64) -> Bool:
     twin[left[same]] = True
     twin[right[same]] = True
     return twin
+
+
+def _place_of_names(names: Sequence[str]) -> Int64:
+    """Number of each name, the same for all steps: their annotations differ in the count alone."""
+    number: dict[str, int] = {}
+    plain = ("ProfilerStep" if name.startswith("ProfilerStep#") else name for name in names)
+    return np.array([number.setdefault(name, len(number)) for name in plain], np.int64)

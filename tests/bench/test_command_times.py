@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "ddp8_h100" / "rank0.json.gz"
 WANTED_BYTES = 50_000_000
@@ -51,14 +52,14 @@ def _shifted(event: dict[str, Any], number: int, span: float) -> dict[str, Any]:
 
 def _seconds(*command: str) -> float:
     began = time.perf_counter()
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  (our own command)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     elapsed = time.perf_counter() - began
     assert done.returncode == 0, done.stderr[-600:]
     return elapsed
 
 
 def test_cold_and_warm_runs_beside_a_json_load(
-    trace: Path, tmp_path: Path, benchmark: Any, capsys: pytest.CaptureFixture[str]
+    trace: Path, tmp_path: Path, benchmark: BenchmarkFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cold = no store yet; warm = the store is there; both include starting Python."""
     run = (sys.executable, "-m", "replay", str(trace), "--nvlink", "x2")
@@ -75,7 +76,9 @@ def test_cold_and_warm_runs_beside_a_json_load(
         )
 
 
-def test_help_beside_an_empty_python(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_beside_an_empty_python(
+    benchmark: BenchmarkFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The start of the program, which every command pays."""
     empty = min(_seconds(sys.executable, "-c", "pass") for _ in range(5))
     help_ = benchmark.pedantic(lambda: _seconds(sys.executable, "-m", "replay", "--help"), rounds=5)

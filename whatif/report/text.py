@@ -84,7 +84,7 @@ def _store(reading: Reading) -> str:
     size = f"{reading.store_bytes / 1e6:,.1f} MB"
     if reading.store is None:
         return f"none kept ({size})"
-    return f"{reading.store} ({size}, {'read again' if reading.is_cached else 'new'})"
+    return f"{reading.store} ({size}, {'already there' if reading.is_cached else 'new'})"
 
 
 def _trust(findings: Findings) -> Iterator[str]:

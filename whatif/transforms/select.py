@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from ingest.errors import ScenarioError, nearest
+from ingest.errors import ScenarioError, UsageError, nearest
 from ingest.vocab import COMPUTE_CLASSES, HOST_KINDS, KernelClass, LaneKind, Phase, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
 
@@ -19,13 +19,14 @@ def select(graph: TaskGraph, text: str) -> Bool:
     """Mask over the tasks that take time; names are case-sensitive and matched as a whole.
 
     Raises:
-        ScenarioError: no selector, an unknown key, or no task that matches.
+        UsageError: no selector, or an unknown key.
+        ScenarioError: no task matches.
     """
     chosen: Bool = graph.tasks.kind != TaskKind.MEET
     for clause in _NEXT_CLAUSE.split(text.strip()):
         key, colon, glob = clause.strip().partition(":")
         if key not in KEYS or not colon or not glob:
-            raise ScenarioError(
+            raise UsageError(
                 f"`{text}` is no selector",
                 hint=f"write KEY:GLOB with a key of {', '.join(KEYS)}; for example class:gemm",
             )

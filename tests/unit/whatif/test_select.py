@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ingest.errors import ScenarioError
+from ingest.errors import ScenarioError, UsageError
 from ingest.vocab import KernelClass, Phase, TaskKind
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder
@@ -97,6 +97,6 @@ def test_parts_that_never_meet_in_one_task_are_refused(graph: TaskGraph) -> None
 
 @pytest.mark.parametrize("text", ["", "gemm", "colour:red", "name:", "class:gemm,colour:red"])
 def test_what_is_no_selector_is_refused_with_the_keys(graph: TaskGraph, text: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(UsageError) as caught:
         select(graph, text)
     assert "name, class, stream, rank, op, module, phase" in caught.value.hint

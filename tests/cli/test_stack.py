@@ -1,0 +1,102 @@
+"""What-if options keep the order in which they were typed."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from ingest.errors import UsageError
+from replay.cli.cmd_whatif import whatif
+from replay.cli.stack import KEY, StackedCommand
+from replay.cli.what_ifs import Base, scenario_of
+from tests.cli.calls import Run
+from whatif.transforms.network import NetworkScale
+from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.remove import Remove
+from whatif.transforms.scale import Scale
+from whatif.transforms.stragglers import NoStragglers
+
+
+def _typed(*arguments: str) -> tuple[tuple[str, str], ...]:
+    app = typer.Typer(add_completion=False)
+    app.command(cls=StackedCommand)(whatif)
+    context = typer.main.get_command(app).make_context("whatif", list(arguments))
+    return tuple((name, value) for name, value in context.meta[KEY] if name != "traces")
+
+
+@pytest.mark.parametrize(
+    ("line", "order"),
+    [
+        ("t --scale a=1 --remove b", (("scale", "a=1"), ("remove", "b"))),
+        ("t --remove b --scale a=1", (("remove", "b"), ("scale", "a=1"))),
+        (
+            "--scale a=1 t --remove=b --scale=c=2",
+            (("scale", "a=1"), ("remove", "b"), ("scale", "c=2")),
+        ),
+        (
+            "t --no-stragglers --nvlink x2 --network-scale 2",
+            (("no_stragglers", "True"), ("nvlink", "x2"), ("network_scale", "2")),
+        ),
+        ("t --scale --remove --nvlink x2", (("scale", "--remove"), ("nvlink", "x2"))),
+        ("--nvlink x2 -- --remove", (("nvlink", "x2"),)),
+    ],
+)
+def test_order_is_that_of_the_line(line: str, order: tuple[tuple[str, str], ...]) -> None:
+    assert _typed(*line.split()) == order
+
+
+def test_each_option_is_one_transform_in_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "slow.yaml"
+    file.write_text("transforms: [{kind: network_scale, factor: 0.5}]\n", encoding="utf-8")
+    order = (
+        ("remove", "class:memcpy"),
+        ("scenario", str(file)),
+        ("steps", "1:2"),
+        ("nvlink", "900GBps"),
+        ("scale", "name:a=b=0.5"),
+        ("no_stragglers", "True"),
+    )
+    base = Base(gpu="H100")
+    assert scenario_of(_as_typed(order), base).transforms == (
+        Remove(where="class:memcpy"),
+        NetworkScale(factor=0.5),
+        Nvlink(rate="900GBps", base_gpu="H100"),
+        Scale(where="name:a=b", factor=0.5),
+        NoStragglers(),
+    )
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        (("scale", "class:gemm"),),
+        (("scale", "=2"),),
+        (("scale", "class:gemm=fast"),),
+        (("scale", "class:gemm=-1"),),
+        (("network_scale", "0"),),
+        (("network_scale", "two"),),
+        (("nvlink", "900"),),
+    ],
+)
+def test_a_malformed_value_is_a_mistake_of_usage(order: tuple[tuple[str, str], ...]) -> None:
+    with pytest.raises(UsageError):
+        scenario_of(_as_typed(order), Base())
+
+
+def test_a_base_without_a_link_to_change_is_refused() -> None:
+    with pytest.raises(UsageError, match="change nothing by themselves"):
+        scenario_of(_as_typed((("network_scale", "2"),)), Base(nvlink="900GBps"))
+
+
+def _as_typed(order: tuple[tuple[str, str], ...]) -> tuple:
+    from replay.cli.stack import Typed
+
+    return tuple(Typed(*pair) for pair in order)
+
+
+def test_the_answer_names_the_changes_in_order(run: Run) -> None:
+    trace = "sample_traces/ddp8_h100"
+    first = run(trace, "--network-scale", "2", "--remove", "class:memcpy")
+    second = run(trace, "--remove", "class:memcpy", "--network-scale", "2")
+    assert "what if  network x2, then remove class:memcpy" in first.out
+    assert "what if  remove class:memcpy, then network x2" in second.out
