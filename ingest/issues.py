@@ -16,13 +16,16 @@ class Issue:
 
 
 ISSUES: tuple[Issue, ...] = (
-    Issue(
-        "truncated", Severity.DATA_LOSS, "the file ends inside its events; the whole ones are kept"
-    ),
+    Issue("truncated", Severity.DATA_LOSS, "the file ends too early; the whole events are kept"),
     Issue(
         "gzip_damaged",
         Severity.DATA_LOSS,
         "the gzip stream is cut or damaged; what precedes is kept",
+    ),
+    Issue(
+        "header_unreadable",
+        Severity.DATA_LOSS,
+        "top-level keys that no repair could read; left out",
     ),
     Issue("event_unreadable", Severity.DATA_LOSS, "events that no repair could read; left out"),
     Issue(
@@ -37,7 +40,8 @@ ISSUES: tuple[Issue, ...] = (
     Issue("control_character", Severity.NOTICE, "strings with control characters; kept, escaped"),
     Issue("not_utf8", Severity.NOTICE, "bytes that are not UTF-8; replaced by U+FFFD"),
     Issue("not_finite", Severity.NOTICE, "NaN, Infinity or bare words as numbers; now NULL"),
-    Issue("trailing_comma", Severity.INFO, "commas before a closing bracket"),
+    Issue("trailing_comma", Severity.NOTICE, "commas before a closing bracket"),
+    Issue("stray_comma", Severity.NOTICE, "commas missing or too many between events; put right"),
     Issue("negative_duration", Severity.NOTICE, "durations below zero; now 0"),
     Issue("missing_duration", Severity.NOTICE, "complete events without dur; now 0"),
     Issue("old_category", Severity.INFO, "categories of older profilers, renamed to today's"),
@@ -59,7 +63,6 @@ ISSUES: tuple[Issue, ...] = (
     ),
     Issue("kernel_moved_along", Severity.NOTICE, "device rows moved with one that began too early"),
     Issue("device_clock_shift", Severity.INFO, "device times were shifted to the host clock (ns)"),
-    Issue("clock_offset", Severity.INFO, "files whose clock was aligned by collectives"),
     Issue("collective_unmatched", Severity.NOTICE, "members without a counterpart on other ranks"),
     Issue("collective_desync", Severity.NOTICE, "ranks record different operations at one place"),
     Issue("collective_partner_absent", Severity.INFO, "members whose partners' files are missing"),
@@ -109,6 +112,15 @@ class IssueLog:
         if self._logged.get(name, 0) < LOG_LIMIT:
             self._logged[name] = self._logged.get(name, 0) + 1
             self.places.append(Logged(name, byte_offset, excerpt[:200], action))
+
+    @property
+    def repairs(self) -> dict[str, int]:
+        """What had to be repaired or left out so far; harmless oddities are not among it."""
+        return {
+            name: number
+            for name, number in sorted(self.counts.items())
+            if BY_NAME[name].severity is not Severity.INFO
+        }
 
     def stats(self) -> Iterator[tuple[str, str, int, str]]:
         """Name, severity, count and meaning of each oddity that occurred."""

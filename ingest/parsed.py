@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import polars as pl
 
 from ingest.issues import IssueLog
 
-SLICE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
-    "row": pl.Int64,
+Schema: TypeAlias = Mapping[str, pl.DataType | type[pl.DataType]]
+
+SLICE_SCHEMA: Schema = {
     "cat": pl.String,
     "name": pl.String,
     "pid": pl.String,
@@ -20,18 +22,18 @@ SLICE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "args": pl.String,
     "repair": pl.String,
 }
-"""Complete (`X`) events; `row` counts the events of the file, times are ns as recorded."""
+"""Complete (`X`) events in the order of the file; times are ns as recorded."""
 
-DEVICE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
+DEVICE_SCHEMA: Schema = {
     "row": pl.Int64,
     "device": pl.Int64,
     "stream": pl.Int64,
     "context": pl.Int64,
-    "queue_ns": pl.Int64,
+    "queued_us": pl.Float64,
     "bytes": pl.Int64,
     "memory_bw_gbps": pl.Float64,
-    "grid": pl.List(pl.Int64),
-    "block": pl.List(pl.Int64),
+    "grid": pl.List(pl.Int32),
+    "block": pl.List(pl.Int32),
     "registers_per_thread": pl.Int64,
     "shared_memory": pl.Int64,
     "blocks_per_sm": pl.Float64,
@@ -41,16 +43,17 @@ DEVICE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "graph_id": pl.UInt64,
     "graph_node_id": pl.UInt64,
 }
-SYNC_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
+"""Arguments of device work; `row` is the row in the slices."""
+
+SYNC_SCHEMA: Schema = {
     "row": pl.Int64,
     "kind": pl.String,
-    "device": pl.Int64,
     "stream": pl.Int64,
     "wait_on_stream": pl.Int64,
     "wait_on_cuda_event_id": pl.UInt64,
     "wait_on_cuda_event_record_corr_id": pl.UInt64,
 }
-CPU_OP_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
+CPU_OP_SCHEMA: Schema = {
     "row": pl.Int64,
     "sequence_number": pl.Int64,
     "fwd_thread_id": pl.Int64,
@@ -62,7 +65,7 @@ CPU_OP_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "concrete_inputs": pl.String,
     "kernel_backend": pl.String,
 }
-FLOW_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
+FLOW_SCHEMA: Schema = {
     "ph": pl.String,
     "name": pl.String,
     "id": pl.String,
@@ -70,7 +73,9 @@ FLOW_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "tid": pl.String,
     "ts": pl.Int64,
 }
-LABEL_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
+"""Ends of arrows: `ph` is s (start) or f (finish)."""
+
+LABEL_SCHEMA: Schema = {
     "kind": pl.String,
     "pid": pl.String,
     "tid": pl.String,

@@ -19,9 +19,9 @@ from ingest.normalise.correlate import link
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
-from ingest.normalise.tables import Rows, frames
+from ingest.normalise.tables import Rows, failure_stat, frames
 from ingest.parsed import Parsed
-from ingest.readers.kineto import looks_like_trace, read_kineto
+from ingest.readers.kineto import read_kineto
 from ingest.readers.source import Source
 from ingest.store import FORMAT_NAME, SCHEMA_VERSION, SQL, Store
 
@@ -31,7 +31,7 @@ Progress = Callable[[str], None]
 _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".yaml", ".yml")
 _RANK_IN_NAME = re.compile(
     r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
-    r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)",
+    r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)(?!\.\d{10})",
     re.IGNORECASE,
 )
 
@@ -172,7 +172,7 @@ def _digests(
     failed: list[FailedFile] = []
     for path in files:
         try:
-            found.append((path, Source(path).digest()))
+            found.append((path, Source(path).sha256()))
         except TraceError as error:
             _fail(path, error, failed, alone=len(files) == 1 or options.strict)
     return found, tuple(failed)
@@ -261,6 +261,7 @@ def _fill(path: Path, rows: Rows, failed: Sequence[FailedFile]) -> None:
     with Store.create(path) as store:
         for table, frame in frames(rows):
             store.insert(table, frame)
+        store.insert("import_stat", failure_stat(len(failed)))
         store.run_file(SQL / "020_views.sql")
         store.set_meta(
             {
@@ -284,8 +285,6 @@ def _read(
             continue
         source = Source(path)
         try:
-            if not looks_like_trace(source.head()):
-                _check_readable(source)
             one = read_kineto(source, strict=options.strict)
         except TraceError as error:
             _fail(path, error, failed, alone=len(digests) == 1 or options.strict)
@@ -295,13 +294,6 @@ def _read(
     if not parsed:
         raise TraceError("no trace could be read: " + "; ".join(f.reason for f in failed))
     return _with_ranks(parsed), tuple(failed)
-
-
-def _check_readable(source: Source) -> None:
-    """Why this is no trace: empty, or something else than JSON."""
-    if not source.path.stat().st_size:
-        raise TraceError(f"`{source.path.name}`: file is empty")
-    raise TraceError(f"`{source.path.name}` is not JSON")
 
 
 def _with_ranks(parsed: Sequence[tuple[Path, str, Parsed]]) -> list[TraceFile]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ingest.errors import UsageError, nearest
+from ingest.errors import TraceError, UsageError, nearest
 from ingest.pipeline import IngestOptions, Run, open_run
 from ingest.store import SQL, Store
 from replay.graph.build import build
@@ -47,6 +47,8 @@ class Table:
 
     names: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    """File and reason of those that could not be read, so the rows lack them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,17 +117,35 @@ def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:
 
     Raises:
         TraceError: none of them can be read, or one cannot and `options.strict`.
+        UsageError: a file that is no store lies where the store shall be written.
     """
     began = perf_counter()
+    if options.output is not None and options.output.exists():
+        _refuse_other_files(options.output)
     with open_run(paths, options=options) as run:
         files, events = run.store.rows("SELECT count(*), sum(n_events) FROM trace")[0]
         reading = replace(_reading(run), seconds=perf_counter() - began)
     return Stored(reading=reading, files=files, events=int(events))
 
 
+def _refuse_other_files(output: Path) -> None:
+    """A store may be written anew; a trace, or whatever else lies there, is never overwritten."""
+    try:
+        Store.open(output).close()
+    except TraceError as error:
+        raise UsageError(
+            f"`{output}` is there already and is no store of this version: not overwritten",
+            hint="give -o another name, or delete that file first",
+        ) from error
+
+
+def _failed(run: Run) -> tuple[tuple[str, str], ...]:
+    return tuple((file.path.name, file.reason) for file in run.failed)
+
+
 def _reading(run: Run) -> Reading:
     return Reading(
-        failed=tuple((file.path.name, file.reason) for file in run.failed),
+        failed=_failed(run),
         store=run.path if run.path.exists() else None,
         store_bytes=run.bytes_on_disk,
         is_cached=run.cached,
@@ -141,7 +161,7 @@ def sql(paths: Paths, query: str, *, options: IngestOptions = DEFAULTS) -> Table
         TraceError: the traces cannot be read.
     """
     with open_run(paths, options=options) as run:
-        return _table(run.store, query)
+        return replace(_table(run.store, query), failed=_failed(run))
 
 
 def schema(
@@ -158,7 +178,7 @@ def schema(
             store.run_file(VIEWS)
             return _schema(store, table)
     with open_run(paths, options=options) as run:
-        return _schema(run.store, table)
+        return replace(_schema(run.store, table), failed=_failed(run))
 
 
 def _schema(store: Store, table: str | None) -> Table:

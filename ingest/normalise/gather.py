@@ -71,7 +71,9 @@ def gather(files: Sequence[TraceFile]) -> Gathered:
     """Number the rows and threads of all files and nest the host rows."""
     frames = [
         file.parsed.slices.with_columns(
-            pl.lit(trace_id, dtype=pl.Int32).alias("trace_id"), pl.col("ts") + file.base_ns
+            pl.int_range(pl.len()).alias("row"),
+            pl.lit(trace_id, dtype=pl.Int32).alias("trace_id"),
+            pl.col("ts") + file.base_ns,
         )
         for trace_id, file in enumerate(files)
     ]

@@ -28,7 +28,7 @@ def walk(thread, ts, end, bleed):
         if level > 0:
             parent[row] = stack[level - 1]
             child_dur[stack[level - 1]] += end[row] - ts[row]
-        depth[row] = level
+            depth[row] = depth[stack[level - 1]] + 1
         stack[height] = row
         height += 1
     return parent, depth, child_dur, crosses

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ingest.issues import BY_NAME
 from ingest.normalise.align import MemberState, Operations
 from ingest.normalise.correlate import Links
 from ingest.normalise.device_times import DeviceTimes
@@ -324,7 +325,7 @@ def _kernel(rows: Rows, name_id: Int64) -> pl.DataFrame:
         "graph_node_id",
         "bytes",
         "memory_bw_gbps",
-        pl.col("queue_ns").alias("queue_dur"),
+        (pl.col("queued_us") * 1000).round().cast(pl.Int64).alias("queue_dur"),
         (pl.col("occupancy_percent") / 100).alias("est_occupancy_frac"),
         rank=pl.Series(rows.rank[ids]),
         cat=gathered.slices["cat"].gather(ids),
@@ -365,7 +366,7 @@ def _previous(rows: Rows, frame: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
 def _sync(rows: Rows) -> pl.DataFrame:
     frame = rows.gathered.ids("sync")
     correlation = rows.gathered.slices["correlation"].gather(frame["id"].to_numpy())
-    return frame.drop("trace_id", "device").with_columns(correlation=correlation)
+    return frame.drop("trace_id").with_columns(correlation=correlation)
 
 
 def _flow(rows: Rows) -> pl.DataFrame:
@@ -512,6 +513,22 @@ def _import_stat(gathered: Gathered) -> pl.DataFrame:
         for name, severity, value, text in file.parsed.log.stats()
     ]
     schema = ["trace_id", "name", "severity", "value", "description"]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def failure_stat(n_failed: int) -> pl.DataFrame:
+    """The row of `import_stat` that counts files of which nothing could be read."""
+    issue = BY_NAME["file_failed"]
+    rows = (
+        [(None, issue.name, issue.severity.value, n_failed, issue.description)] if n_failed else []
+    )
+    schema = {
+        "trace_id": pl.Int64,
+        "name": pl.String,
+        "severity": pl.String,
+        "value": pl.Int64,
+        "description": pl.String,
+    }
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

@@ -6,10 +6,16 @@ from typing import Any
 import msgspec
 
 NO_RAW = msgspec.Raw(b"")
+BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for text that is no JSON, or not the JSON of an event."""
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event of `traceEvents`; arguments stay as they are written."""
+    """One event of `traceEvents`; arguments stay as they are written.
+
+    Times are decimals because absolute ones do not fit a double. `gc=False` keeps the garbage
+    collector from walking hundreds of thousands of them; they hold no cycles.
+    """
 
     ph: str = ""
     cat: str | None = None
@@ -68,40 +74,3 @@ decode_event = msgspec.json.Decoder(Event).decode
 decode_events = msgspec.json.Decoder(list[Event]).decode
 decode_top = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 decode_any = msgspec.json.Decoder().decode
-
-_UNSIGNED_LIMIT = 1 << 64
-
-
-def unsigned(value: Any) -> int | None:  # noqa: ANN401  (whatever the file holds)
-    """An id as it is, up to 64 bits; None for anything else."""
-    number = integer(value)
-    return number if number is not None and 0 <= number < _UNSIGNED_LIMIT else None
-
-
-def integer(value: Any) -> int | None:  # noqa: ANN401  (whatever the file holds)
-    """A whole number written as a number or as text; None for anything else."""
-    if type(value) is int:
-        return value
-    if isinstance(value, str):
-        text = value.strip()
-        return int(text) if text.lstrip("-").isdecimal() else None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return None
-
-
-def number(value: Any) -> float | None:  # noqa: ANN401  (whatever the file holds)
-    """A number as float; None for anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def triple(value: Any) -> list[int] | None:  # noqa: ANN401  (whatever the file holds)
-    """A grid or block: a list of whole numbers; None for anything else."""
-    if isinstance(value, list) and value and all(type(part) is int for part in value):
-        return value
-    return None
-
-
-def text(raw: msgspec.Raw) -> str | None:
-    """Raw JSON as text; None when absent."""
-    return bytes(raw).decode("utf-8", "replace") if raw is not NO_RAW else None

@@ -1,113 +1,144 @@
-"""Split a broken trace into events and mend each one by itself, counting every repair."""
+"""Read a broken list of events: whole stretches fast, and the broken ones event by event."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from ingest.issues import IssueLog
-from ingest.readers.events import Event, decode_any, decode_event
+from ingest.readers.events import BROKEN, Event, decode_any, decode_event, decode_events, decode_top
+from ingest.readers.mend import Piece, mend, string_end
 
+_STRETCH_BYTES = 1 << 18
+_LONGEST_EVENT_BYTES = 1 << 20
+"""An event that does not close within it has lost a quote or a brace."""
+
+_LIST_BEGINS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_LIST_ENDS = re.compile(rb'\](?=\s*(?:\}|,\s*["}]|\Z))')
+_EVENT_BEGINS = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
+_KINETO_EVENT = re.compile(rb'\{\s*"ph"\s*:')
+_SEPARATORS = re.compile(rb"[\s,]*")
 _TOKEN = re.compile(rb'["{}\[\]]')
-_STRING_END = re.compile(rb'["\\]')
-_VALUE_FOLLOWS = re.compile(rb"\s*(?:[,}\]:]|$)")
-_LEGAL_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_BARE_WORD = re.compile(
-    rb"(?<=[:,\[])(\s*)(?:-?(?:inf|infinity)|[-+]?nan|N/A|None|undefined|True|False)(?=\s*[,}\]])",
-    re.IGNORECASE,
-)
-_TRAILING_COMMA = re.compile(rb",(\s*[}\]])")
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\n\r\t]")
+_TOKEN_OR_COMMA = re.compile(rb'["{}\[\],]')
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """The bytes of one event and where they begin in the (decompressed) file."""
+class Pieces(NamedTuple):
+    """What a broken list of events holds."""
 
-    offset: int
-    body: bytes
-
-
-@dataclass(slots=True)
-class Split:
-    """Where the list of events lies, and whether it ends."""
-
-    begin: int
+    events: list[Event]
     end: int
-    complete: bool
+    """Offset behind the list; of the first event that does not end where it is not closed."""
+    closed: bool
 
 
-def find_events(data: bytes) -> Split | None:
-    """The extent of the list of events: after `"traceEvents"`, or of a list at the root."""
+def find_events(data: bytes) -> int | None:
+    """Where the events begin: behind `"traceEvents": [`, or behind the bracket of a bare list."""
     stripped = data.lstrip()
     if stripped.startswith(b"["):
-        begin = len(data) - len(stripped) + 1
-    else:
-        key = re.search(rb'"traceEvents"\s*:\s*\[', data)
-        if key is None:
-            return None
-        begin = key.end()
-    return Split(begin=begin, end=len(data), complete=False)
+        return len(data) - len(stripped) + 1
+    key = _LIST_BEGINS.search(data)
+    return key.end() if key else None
 
 
-def split_events(data: bytes, split: Split) -> Iterator[Piece]:
-    """Yield the events of the list, told by balanced braces outside strings.
+def read_piecewise(data: bytes, begin: int, log: IssueLog) -> Pieces:
+    """Decode all events from `begin` on, mending what is broken; every repair is counted."""
+    events: list[Event] = []
+    position, goes_on = begin, True
+    while goes_on:
+        border = _EVENT_BEGINS.search(data, position + _STRETCH_BYTES)
+        stretch = _stretch(data[position : border.start()]) if border else None
+        if border and stretch is not None:
+            events += stretch
+            position = border.end()
+        else:
+            until = border.end() if border else len(data)
+            position, goes_on = _one_by_one(data, position, until, events, log)
+    closing = _behind_separators(data, position)
+    closed = _list_ends_at(data, closing)
+    return Pieces(events, closing + 1 if closed else position, closed=closed)
 
-    A quote that no `,`, `:`, `}` or `]` follows is taken for text. An event that never closes
-    ends at the next line that begins an event, if there is one. `split` is updated with the end.
+
+def _stretch(text: bytes) -> list[Event] | None:
+    """Events of a stretch that is whole; None where anything in it is broken."""
+    try:
+        text.decode("utf-8")
+        return decode_events(b"[" + text.strip(b", \t\r\n") + b"]")
+    except BROKEN:
+        return None
+
+
+def _one_by_one(
+    data: bytes, position: int, until: int, events: list[Event], log: IssueLog
+) -> tuple[int, bool]:
+    """Decode the events that begin before `until`; the place behind, and whether more follow.
+
+    None follow where the list is closed, and where an event does not end.
     """
-    position = split.begin
-    while True:
-        opening = _next_event(data, position)
-        if opening < 0:
-            closing = data.find(b"]", position)
-            split.end = closing + 1 if closing >= 0 else len(data)
-            split.complete = closing >= 0
-            return
+    while (piece := _next_piece(data, position)) is not None:
+        if piece.offset >= until:
+            return piece.offset, True
+        if piece.end < 0:
+            return piece.offset, False
+        position = piece.end
+        event = _decode(piece, log)
+        if event is not None:
+            events.append(event)
+        elif swallowed := _EVENT_BEGINS.search(data, piece.offset + 1, piece.end):
+            position = swallowed.end()
+    return position, False
+
+
+def _behind_separators(data: bytes, position: int) -> int:
+    blank = _SEPARATORS.match(data, position)
+    return blank.end() if blank else position
+
+
+def _list_ends_at(data: bytes, position: int) -> bool:
+    """A bracket closes here that no event follows: those inside damaged events do not count."""
+    return (
+        _LIST_ENDS.match(data, position) is not None
+        and _KINETO_EVENT.search(data, position) is None
+    )
+
+
+def _next_piece(data: bytes, position: int) -> Piece | None:
+    """The next event, told by balanced braces outside strings; None where the list ends.
+
+    What is no object ends where the next one begins, and so does an event that does not close;
+    the last of the file may have no end (-1).
+    """
+    opening = _behind_separators(data, position)
+    if opening == len(data) or _list_ends_at(data, opening):
+        return None
+    if data[opening : opening + 1] == b"{":
         end = _balanced(data, opening)
-        if end < 0:
-            recovered = _resume(data, opening)
-            if recovered < 0:
-                split.end, split.complete = len(data), False
-                yield Piece(opening, data[opening:])
-                return
-            yield Piece(opening, data[opening:recovered])
-            position = recovered
-            continue
-        yield Piece(opening, data[opening:end])
-        position = end
+        following = _EVENT_BEGINS.search(data, opening + 1) if end < 0 else None
+        end = following.end() if following else end
+    else:
+        end = _junk_end(data, opening)
+    body = data[opening : end if end >= 0 else len(data)]
+    return Piece(opening, end, body.rstrip(b", \t\r\n"))
 
 
-def _next_event(data: bytes, position: int) -> int:
-    """Start of the next event, or -1 when the list closes (or the data end) before one."""
-    opening = data.find(b"{", position)
-    closing = data.find(b"]", position, opening if opening >= 0 else len(data))
-    return -1 if closing >= 0 else opening
-
-
-_EVENT_START = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
-_LONGEST_EVENT = 1 << 20
-
-
-def _resume(data: bytes, opening: int) -> int:
-    following = _EVENT_START.search(data, opening + 1)
+def _junk_end(data: bytes, position: int) -> int:
+    """Where the next event begins or the list ends; -1 where neither does."""
+    following = _EVENT_BEGINS.search(data, position)
+    closing = _LIST_ENDS.search(data, position, following.start() if following else len(data))
+    if closing and _list_ends_at(data, closing.start()):
+        return closing.start()
     return following.end() if following else -1
 
 
 def _balanced(data: bytes, opening: int) -> int:
-    """End of the object that opens here; -1 when it does not close or swallows the next event."""
+    """End of the object that opens here; -1 when it does not close."""
     depth = 0
     position = opening
-    limit = min(len(data), opening + _LONGEST_EVENT)
-    while True:
-        token = _TOKEN.search(data, position, limit)
-        if token is None:
-            return -1
-        mark = data[token.start()]
+    limit = min(len(data), opening + _LONGEST_EVENT_BYTES)
+    while (token := _TOKEN.search(data, position, limit)) is not None:
         position = token.end()
-        if mark == ord('"'):
-            position = _string_end(data, position, limit)
+        mark = token.group()
+        if mark == b'"':
+            position = string_end(data, position, limit)
             if position < 0:
                 return -1
         elif mark in b"{[":
@@ -116,131 +147,97 @@ def _balanced(data: bytes, opening: int) -> int:
             depth -= 1
             if depth == 0:
                 return position
+    return -1
 
 
-def _string_end(data: bytes, position: int, limit: int) -> int:
-    while True:
-        mark = _STRING_END.search(data, position, limit)
-        if mark is None:
-            return -1
-        if data[mark.start()] == ord("\\"):
-            position = mark.end() + 1
-            if data[mark.end() : position] == b'"' and _closes(data, position):
-                return position
-            continue
-        if _VALUE_FOLLOWS.match(data, mark.end()):
-            return mark.end()
-        position = mark.end()
-
-
-def _closes(data: bytes, position: int) -> bool:
-    """A backslash stood before this quote, yet the next key or the end follows: a Windows path."""
-    return (
-        re.match(rb'\s*(?:,\s*"[\w .%()/-]+"\s*:|\}\s*[,\]}])', data[position : position + 80])
-        is not None
-    )
-
-
-def decode_piece(piece: Piece, log: IssueLog) -> Event | None:
+def _decode(piece: Piece, log: IssueLog) -> Event | None:
     """Decode one event, mending it where needed; None (and counted) when nothing helps."""
     try:
-        return decode_event(piece.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _strictly(piece.body)
+    except BROKEN:
         pass
-    body = mend(piece, log)
     try:
-        return decode_event(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _strictly(mend(piece, log))
+    except BROKEN as error:
         log.at(
             "event_unreadable",
             byte_offset=piece.offset,
-            excerpt=piece.body[:200].decode("utf-8", "replace"),
+            excerpt=piece.excerpt,
             action=f"left out: {error}",
         )
         return None
 
 
-def mend(piece: Piece, log: IssueLog) -> bytes:
-    """Repair strings, bare words and commas; every kind found is counted with its place."""
-    body = piece.body
+def _strictly(body: bytes) -> Event:
+    """Decode one event; the arguments, which stay text, are checked to be UTF-8 as well."""
+    body.decode("utf-8")
+    return decode_event(body)
+
+
+class Header(NamedTuple):
+    """Top-level keys around the list of events."""
+
+    keys: dict[str, object]
+    closed: bool
+    """The file ends where its outermost bracket does."""
+
+
+def header_around(data: bytes, begin: int, pieces: Pieces, log: IssueLog) -> Header:
+    """Top-level keys, mended where needed; what cannot be read is counted."""
+    head = data[:begin]
+    if not head.lstrip().startswith(b"{"):
+        return Header({}, closed=pieces.closed)
+    tail, closed = _whole_keys(data[pieces.end :]) if pieces.closed else (b"", False)
+    text = head + b"]" + tail + b"}"
+    found = _top(text)
+    if found is None:
+        found = _top(mend(Piece(0, len(text), text), log))
+    if found is None:
+        _count_unreadable(log, text)
+        return Header({}, closed=closed)
+    keys: dict[str, object] = {}
+    for key, raw in found.items():
+        try:
+            keys[key] = decode_any(raw)
+        except BROKEN:
+            _count_unreadable(log, bytes(raw))
+    keys.pop("traceEvents", None)
+    return Header(keys, closed=closed)
+
+
+def _top(text: bytes) -> dict[str, msgspec.Raw] | None:
     try:
-        body.decode("utf-8")
-    except UnicodeDecodeError:
-        body = body.decode("utf-8", "replace").encode()
-        _note(log, "not_utf8", piece, "replaced bytes that are not UTF-8")
-    parts: list[bytes] = []
-    position = 0
-    while (quote := body.find(b'"', position)) >= 0:
-        parts.append(_mend_outside(body[position:quote], piece, log))
-        end = _string_end(body, quote + 1, len(body))
-        end = len(body) if end < 0 else end
-        parts.append(_mend_string(body[quote + 1 : end - 1], piece, log))
-        position = end
-    parts.append(_mend_outside(body[position:], piece, log))
-    return _bare_words(b"".join(parts), piece, log)
+        text.decode("utf-8")
+        return decode_top(text)
+    except BROKEN:
+        return None
 
 
-def _bare_words(body: bytes, piece: Piece, log: IssueLog) -> bytes:
-    """Bare words touch the quotes of neighbouring strings only through `:` and `,`."""
-    mended, words = _BARE_WORD.subn(rb"\1null", body)
-    if not words or _decodes(body):
-        return body
-    for _ in range(words):
-        _note(log, "not_finite", piece, "read as null")
-    return mended
-
-
-def _decodes(body: bytes) -> bool:
-    try:
-        decode_any(body)
-    except msgspec.DecodeError:
-        return False
-    return True
-
-
-def _mend_outside(body: bytes, piece: Piece, log: IssueLog) -> bytes:
-    mended, commas = _TRAILING_COMMA.subn(rb"\1", body)
-    if commas:
-        _note(log, "trailing_comma", piece, "left out the comma")
-    return mended
-
-
-def _mend_string(inner: bytes, piece: Piece, log: IssueLog) -> bytes:
-    if b"\\" in inner and _LEGAL_ESCAPE.sub(b"", inner).count(b"\\"):
-        inner = inner.replace(b"\\", b"\\\\")
-        _note(log, "bad_escape", piece, "kept the backslashes of the string as they are")
-    bare = re.sub(rb"\\.", b"", inner)
-    if b'"' in bare:
-        inner = re.sub(rb'(\\.)|"', lambda m: m.group(1) or b'\\"', inner)
-        _note(log, "unescaped_quote", piece, "kept the quote as text")
-    if _CONTROL.search(inner):
-        inner = _CONTROL.sub(lambda m: b"\\u%04x" % m.group()[0], inner)
-        _note(log, "control_character", piece, "kept, escaped")
-    return b'"' + inner + b'"'
-
-
-def _note(log: IssueLog, name: str, piece: Piece, action: str) -> None:
+def _count_unreadable(log: IssueLog, text: bytes) -> None:
     log.at(
-        name,
-        byte_offset=piece.offset,
-        excerpt=piece.body[:200].decode("utf-8", "replace"),
-        action=action,
+        "header_unreadable",
+        byte_offset=None,
+        excerpt=text.decode("utf-8", "replace"),
+        action="left out",
     )
 
 
-def header_without_events(data: bytes, split: Split) -> dict[str, object]:
-    """Top-level keys around the list of events, as far as they can be read."""
-    head = data[: split.begin].rstrip()
-    tail = data[split.end :] if split.complete else b"}"
-    if not head.lstrip().startswith(b"{"):
-        return {}
-    joined = head + b"]" + tail
-    for candidate in (joined, head + b"]}", _TRAILING_COMMA.sub(rb"\1", joined)):
-        try:
-            header = decode_any(candidate)
-        except msgspec.DecodeError:
-            continue
-        if isinstance(header, dict):
-            header.pop("traceEvents", None)
-            return header
-    return {}
+def _whole_keys(tail: bytes) -> tuple[bytes, bool]:
+    """The text behind the list up to its last whole key, and whether the outermost brace closes."""
+    depth, position, last = 0, 0, 0
+    while (token := _TOKEN_OR_COMMA.search(tail, position)) is not None:
+        position = token.end()
+        mark = token.group()
+        if mark == b'"':
+            position = string_end(tail, position, len(tail))
+            if position < 0:
+                break
+        elif mark in b"{[":
+            depth += 1
+        elif mark == b",":
+            last = token.start() if depth == 0 else last
+        elif depth == 0:
+            return tail[: token.start()], True
+        else:
+            depth -= 1
+    return tail[:last], False

@@ -1,7 +1,8 @@
-"""A trace file as bytes: plain or gzip, told by content; hash for the cache."""
+"""A trace file as bytes: plain or gzip, told by content, and its hash for the cache."""
 
 import hashlib
-import io
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from ingest.issues import IssueLog
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_BLOCK_BYTES = 1 << 20
+_GZIP_WINDOW = 31
+"""zlib's word for: expect the header and trailer of gzip."""
+_BLOCK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,34 +24,17 @@ class Source:
 
     path: Path
 
-    def digest(self) -> str:
-        """Hash of the stored bytes, 128 bits as hex.
+    def sha256(self) -> str:
+        """Hash of the stored bytes.
 
         Raises:
             TraceError: the file cannot be opened.
         """
-        digest = hashlib.blake2b(digest_size=16)
         try:
             with self.path.open("rb") as stream:
-                while block := stream.read(_BLOCK_BYTES):
-                    digest.update(block)
+                return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
-            raise TraceError(f"cannot read `{self.path}`: {error.strerror}") from error
-        return digest.hexdigest()
-
-    def head(self) -> bytes:
-        """The first bytes, decompressed; empty when there are none."""
-        try:
-            with self.path.open("rb") as stream:
-                start = stream.read(1 << 16)
-        except OSError as error:
-            raise TraceError(f"cannot read `{self.path}`: {error.strerror}") from error
-        if not start.startswith(_GZIP):
-            return start
-        try:
-            return igzip.GzipFile(fileobj=io.BytesIO(start)).read1(4096)
-        except (OSError, EOFError, igzip.BadGzipFile):
-            return b""
+            raise self._unreadable(error) from error
 
     def read(self, log: IssueLog) -> bytes:
         """All bytes, decompressed; a damaged gzip stream is kept as far as it goes, and counted.
@@ -59,35 +45,66 @@ class Source:
         try:
             stored = self.path.read_bytes()
         except OSError as error:
-            raise TraceError(f"cannot read `{self.path}`: {error.strerror}") from error
-        if not stored:
-            raise TraceError(f"`{self.path.name}`: file is empty")
+            raise self._unreadable(error) from error
         if stored.startswith(_ZSTD):
             raise TraceError(
                 f"`{self.path.name}` is compressed with zstd",
                 hint="decompress it first: plain JSON and gzip are read",
             )
-        return _gunzip(stored, log) if stored.startswith(_GZIP) else stored
+        data = _gunzip(stored, log) if stored.startswith(_GZIP) else stored
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        if not data.strip():
+            raise TraceError(
+                f"`{self.path.name}`: file is empty",
+                hint="the run probably ended before the profiler wrote its trace",
+            )
+        return data
+
+    def _unreadable(self, error: OSError) -> TraceError:
+        return TraceError(f"cannot read `{self.path}`: {error.strerror}")
 
 
 def _gunzip(stored: bytes, log: IssueLog) -> bytes:
+    """All members of a gzip file; where one is damaged, what precedes the damage."""
     try:
         return bytes(igzip.decompress(stored))
-    except (OSError, EOFError, igzip.BadGzipFile):
-        return _gunzip_as_far_as_possible(stored, log)
+    except (OSError, EOFError):
+        pass
+    kept, cause = _before_damage(stored)
+    log.at(
+        "gzip_damaged",
+        byte_offset=len(kept),
+        excerpt=cause,
+        action=f"kept the first {len(kept)} decompressed bytes",
+    )
+    return kept
 
 
-def _gunzip_as_far_as_possible(stored: bytes, log: IssueLog) -> bytes:
-    parts = io.BytesIO()
-    reader = igzip.GzipFile(fileobj=io.BytesIO(stored))
-    try:
-        while block := reader.read1(1 << 14):
-            parts.write(block)
-    except (OSError, EOFError, igzip.BadGzipFile) as error:
-        log.at(
-            "gzip_damaged",
-            byte_offset=None,
-            excerpt=f"{type(error).__name__}: {error}",
-            action=f"kept the first {parts.tell()} decompressed bytes",
-        )
-    return parts.getvalue()
+def _before_damage(stored: bytes) -> tuple[bytes, str]:
+    """What can be decompressed, and why no more can be."""
+    parts: list[bytes] = []
+    rest = stored
+    while rest:
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        for start in range(0, len(rest), _BLOCK_BYTES):
+            before, block = member.copy(), rest[start : start + _BLOCK_BYTES]
+            try:
+                parts.append(member.decompress(block))
+            except zlib.error as error:
+                parts += _byte_by_byte(before.decompress, block)
+                return b"".join(parts), str(error)
+            if member.eof:
+                rest = member.unused_data + rest[start + _BLOCK_BYTES :]
+                break
+        else:
+            break
+    return b"".join(parts), "the stream ends before its trailer"
+
+
+def _byte_by_byte(decompress: Callable[[bytes], bytes], block: bytes) -> Iterator[bytes]:
+    """A block that is damaged somewhere, up to there."""
+    for value in block:
+        try:
+            yield decompress(bytes((value,)))
+        except zlib.error:
+            return

@@ -570,3 +570,25 @@ COMMENT ON COLUMN collective_summary.med_transfer_dur IS 'Median transfer, ns.';
 COMMENT ON COLUMN collective_summary.med_busbw IS 'Median bus bandwidth, GB/s (1e9).';
 COMMENT ON COLUMN collective_summary.skew_dur IS
     'Sum over operations of last minus first arrival, ns.';
+
+CREATE VIEW launch_summary AS
+SELECT
+    r.api,
+    ANY_VALUE(r.kind) AS kind,
+    COUNT(*) AS calls,
+    SUM(r.n_gpu_events)::BIGINT AS device_rows,
+    SUM(r.dur)::BIGINT AS total_dur,
+    AVG(r.dur) AS avg_dur,
+    MEDIAN(r.dur) AS med_dur,
+    MAX(r.dur) AS max_dur
+FROM runtime AS r
+GROUP BY r.api;
+COMMENT ON VIEW launch_summary IS 'What the calls of the runtime cost the host, over all ranks.';
+COMMENT ON COLUMN launch_summary.api IS 'Name of the call.';
+COMMENT ON COLUMN launch_summary.kind IS 'Kind, as in runtime.';
+COMMENT ON COLUMN launch_summary.calls IS 'How many.';
+COMMENT ON COLUMN launch_summary.device_rows IS 'Device rows that they launched.';
+COMMENT ON COLUMN launch_summary.total_dur IS 'Sum of durations, ns.';
+COMMENT ON COLUMN launch_summary.avg_dur IS 'Mean duration, ns.';
+COMMENT ON COLUMN launch_summary.med_dur IS 'Median duration, ns.';
+COMMENT ON COLUMN launch_summary.max_dur IS 'Longest, ns.';

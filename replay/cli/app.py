@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand
 
-from ingest.errors import UserError
+from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.cmd_check import check
 from replay.cli.cmd_ingest import ingest
@@ -99,11 +99,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         console.report(error)
         return error.exit_code
+    except OSError as error:
+        return _unusable_path(error)
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     return 0
 
 
+def _unusable_path(error: OSError) -> int:
+    """A path that the system refuses is for the person to mend; without a path the bug is ours."""
+    if error.filename is None:
+        raise error
+    console.report(
+        UsageError(
+            f"`{error.filename}`: {error.strerror}",
+            hint="give another path, or keep no store with --no-cache",
+        )
+    )
+    return UsageError.exit_code
+
+
 def main_entry() -> None:
     """The `replay` script."""
+    console.escape_what_cannot_be_shown()
     sys.exit(main())

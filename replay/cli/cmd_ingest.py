@@ -34,7 +34,11 @@ def ingest(
     console.report_failed(stored.reading.failed)
     state = "was there already" if stored.reading.is_cached else "written"
     console.talk(
-        f"{stored.files} files, {stored.events:,} events, "
+        f"{_count(stored.files, 'file')}, {_count(stored.events, 'event')}, "
         f"{stored.reading.store_bytes / 1e6:,.1f} MB {state}, {stored.reading.seconds:.1f} s"
     )
     console.show(f"{stored.reading.store}\n")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

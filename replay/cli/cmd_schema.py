@@ -31,6 +31,7 @@ def schema(
 
     trace, table = _meant(first, second)
     rows = describe(table, paths=[trace] if trace else ())
+    console.report_failed(rows.failed)
     console.show(write_rows(rows, options.RowsFormat.JSON if json else format_))
 
 

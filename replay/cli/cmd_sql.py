@@ -29,4 +29,5 @@ def sql(
             cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
         )
         table = run([trace], query, options=reading)
+    console.report_failed(table.failed)
     console.show(write_rows(table, options.RowsFormat.JSON if json else format_))

@@ -3,8 +3,16 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 from ingest.errors import UserError
+
+
+def escape_what_cannot_be_shown() -> None:
+    """On a terminal that is not UTF-8, a character that it lacks is shown as its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def show(text: str) -> None:

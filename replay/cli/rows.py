@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ingest.errors import UsageError
 from replay.api import Table
 from replay.cli.options import RowsFormat
 
@@ -14,7 +15,11 @@ LONGEST_CELL = 60
 
 
 def write_rows(table: Table, form: RowsFormat) -> str:
-    """The rows in one of the forms, with a final newline."""
+    """The rows in one of the forms, with a final newline.
+
+    Raises:
+        UsageError: as JSON, two columns of one name: an object holds only one of them.
+    """
     if form is RowsFormat.JSON:
         return _json(table)
     if form is RowsFormat.CSV:
@@ -23,6 +28,11 @@ def write_rows(table: Table, form: RowsFormat) -> str:
 
 
 def _json(table: Table) -> str:
+    twice = [name for name in table.names if table.names.count(name) > 1]
+    if twice:
+        raise UsageError(
+            f"two columns are called `{twice[0]}`", hint="name each with AS to get them as JSON"
+        )
     objects = [dict(zip(table.names, row, strict=True)) for row in table.rows]
     return msgspec.json.format(msgspec.json.encode(objects, enc_hook=str), indent=1).decode() + "\n"
 

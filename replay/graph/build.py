@@ -176,5 +176,10 @@ def _facts(
             if value and severity != Severity.INFO
         },
         has_device=len(parts.recorded.device) > 0,
-        moved_ns=0,
+        moved_ns=_moved_ns(store, files),
     )
+
+
+def _moved_ns(store: Store, files: tuple[FileFacts, ...]) -> int:
+    params = {"trace_ids": [file.trace_id for file in files]}
+    return int(store.arrays_from_file(SQL / "moved.sql", params)["moved_ns"][0])

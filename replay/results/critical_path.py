@@ -14,8 +14,9 @@ from replay.results.metrics import step_times
 class CriticalPath:
     """Tasks from the first to the last boundary, in time order.
 
-    `span_ns[i]` is what task i adds to the path inside the window, `lag_ns[i]` the lag and
-    residual before it; together they are the window's length.
+    `span_ns[i]` is what task i adds to the path inside the window, `lag_ns[i]` what lies before
+    it: lag, residual, and for the first one the time until it was released. Together they are
+    the window's length.
     """
 
     task: Int64
@@ -35,27 +36,34 @@ def critical_path(graph: TaskGraph, schedule: Schedule) -> CriticalPath:
     window = (int(times.boundary_ns[0]), int(times.boundary_ns[-1]))
     task = _last_task(graph, schedule, window[1])
     tasks: list[int] = []
-    reached: list[int] = []
-    while task >= 0 and (not reached or reached[-1] > window[0]):
+    cuts_ns: list[int] = []
+    while task >= 0 and (not cuts_ns or cuts_ns[-1] > window[0]):
         tasks.append(task)
+        cuts_ns.append(int(schedule.start_ns[task]))
         edge = int(schedule.blocked_by[task])
         if edge < 0:
-            reached.append(int(schedule.start_ns[task]))
+            cuts_ns.append(window[0])
             break
-        source = int(graph.edges.src[edge])
+        task = int(graph.edges.src[edge])
         from_start = bool(graph.edges.from_start[edge])
-        reached.append(int((schedule.start_ns if from_start else schedule.end_ns)[source]))
-        task = source
-    ids = np.array(tasks[::-1], np.int64)
-    before_ns = np.clip(np.array(reached[::-1], np.int64), *window)
-    start_ns = np.clip(schedule.start_ns[ids], *window)
-    upto_ns = np.append(before_ns[1:], window[1])
+        cuts_ns.append(int((schedule.start_ns if from_start else schedule.end_ns)[task]))
+    length_ns = _between(np.array(cuts_ns, np.int64), window)
     return CriticalPath(
-        task=ids,
-        span_ns=np.maximum(upto_ns - start_ns, 0),
-        lag_ns=np.maximum(start_ns - before_ns, 0),
+        task=np.array(tasks[::-1], np.int64),
+        span_ns=length_ns[::2][::-1],
+        lag_ns=length_ns[1::2][::-1],
         window_ns=window,
     )
+
+
+def _between(cuts_ns: Int64, window: tuple[int, int]) -> Int64:
+    """Lengths between neighbouring cuts, from the window's end backwards.
+
+    A task that starts before its source has ended takes over at its own start: no time counts
+    twice.
+    """
+    cuts_ns = np.minimum.accumulate(np.clip(np.insert(cuts_ns, 0, window[1]), *window))
+    return cuts_ns[:-1] - cuts_ns[1:]
 
 
 def _last_task(graph: TaskGraph, schedule: Schedule, moment_ns: int) -> int:

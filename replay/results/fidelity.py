@@ -18,10 +18,10 @@ GRADES: tuple[tuple[str, float, float], ...] = (
     ("C", 0.15, 0.0),
 )
 """Grade, highest strict error, lowest explained share; D below them."""
-
-
+NOTABLE_FRAC = 0.01
+"""Repairs and collectives with members missing cap the grade above this share of the step."""
 HOST_BOUND_FRAC = 0.5
-"""Above this share of the critical path host work proves little: its durations are copied."""
+"""A path with more host work than this proves little: host durations are copied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,9 @@ def _trust(
     explained = 1.0 - unexplained_ns / path.length_ns if path.length_ns else 0.0
     explained = min(max(explained, 0.0), 1.0)
     host_frac = _host_share(graph, path)
-    grade, reasons = _grade(graph, facts, error, explained, host_frac)
+    step_ns = measured_ns / len(graph.steps)
+    caps = _caps(graph, facts, host_frac, step_ns)
+    grade, reasons = _grade(facts, error, explained, caps)
     return Trust(
         grade=grade,
         strict_error_frac=error,
@@ -129,7 +131,7 @@ def _start_error(graph: TaskGraph, strict_schedule: Schedule) -> int:
 
 
 def _grade(
-    graph: TaskGraph, facts: GraphFacts, error: float, explained: float, host_frac: float
+    facts: GraphFacts, error: float, explained: float, caps: list[tuple[str, str]]
 ) -> tuple[str, list[str]]:
     grade = next(
         (name for name, worst, least in GRADES if abs(error) <= worst and explained >= least), "D"
@@ -139,7 +141,6 @@ def _grade(
         reasons.append(f"the strict replay is off by {error:+.1%}")
     if explained < GRADES[0][2]:
         reasons.append(f"{1 - explained:.0%} of the critical path has no known cause")
-    caps = list(_caps(graph, facts, host_frac))
     for cap, reason in caps:
         grade = max(grade, cap)
         reasons.append(reason)
@@ -149,7 +150,10 @@ def _grade(
     return grade, reasons
 
 
-def _caps(graph: TaskGraph, facts: GraphFacts, host_frac: float) -> list[tuple[str, str]]:
+def _caps(
+    graph: TaskGraph, facts: GraphFacts, host_frac: float, step_ns: float
+) -> list[tuple[str, str]]:
+    """Best grades that the data allow, each with its reason."""
     caps = []
     if not facts.has_device and not facts.members:
         caps.append(("D", "no device task and no collective in this trace"))
@@ -164,10 +168,13 @@ def _caps(graph: TaskGraph, facts: GraphFacts, host_frac: float) -> list[tuple[s
             )
         )
     lone = graph.collectives.members_seen < graph.collectives.members_expected
-    window = graph.tasks.ts_ns.max(initial=0) - graph.tasks.ts_ns.min(initial=0)
-    longest = (graph.collectives.outside_wait_high_ns * lone).max(initial=0)
-    if longest > 0.01 * max(int(window) // max(len(graph.steps), 1), 1):
+    longest_ns = int((graph.collectives.outside_wait_high_ns * lone).max(initial=0))
+    if longest_ns > NOTABLE_FRAC * step_ns:
         caps.append(("C", "members of long collectives are not in these files"))
+    moved_ns = facts.moved_ns / (len(graph.ranks) * len(graph.steps))
+    if moved_ns > NOTABLE_FRAC * step_ns:
+        reason = f"{moved_ns / step_ns:.0%} of the step is device work that began before its launch"
+        caps.append(("B", f"{reason} and was moved"))
     if any(not file.complete for file in facts.files):
         caps.append(("B", "a file is cut off"))
     return caps

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ def test_floors_and_doors_hold() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_every_module_has_a_floor() -> None:
+    """Only modules that stand in the list of layers are held to it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    floors = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    listed = {name.strip() for floor in floors for name in floor.split("|")}
+    there = {
+        f"{package}.{path.stem}"
+        for package in PACKAGES
+        for path in (ROOT / package).iterdir()
+        if (path.suffix == ".py" and not path.stem.startswith("__"))
+        or (path / "__init__.py").exists()
+    }
+    assert there == listed
 
 
 def test_the_packages_are_ours_and_not_other_distributions_of_the_name() -> None:

@@ -131,7 +131,7 @@ def test_a_check_tells_every_note_and_every_oddity() -> None:
     issues = {"truncated": 1, "unheard_of": 2}
     facts = replace(facts_of(graph), issues=issues, contradicted={"event_wait": 3})
     text = render_check(findings_of(graph, facts=facts))
-    assert "data_loss: the file ends inside its events" in text
+    assert "data_loss: the file ends too early" in text
     assert "unheard_of" in text
     assert "not made, against the recording: event_wait 3" in text
 

@@ -1,0 +1,25 @@
+"""The commands in the documents do what they say: each is run."""
+
+import shlex
+
+import pytest
+
+from tests.arch.test_docs import DOCUMENTS, ROOT, _commands
+from tests.cli.calls import Run
+
+RUNNABLE = [
+    pytest.param(command, id=f"{path.relative_to(ROOT)}: {command}")
+    for path in DOCUMENTS
+    for command in _commands(path)
+    if "sample_traces/" in command or command.startswith("replay schema")
+]
+
+
+def test_every_document_with_commands_shows_some_that_can_be_run() -> None:
+    assert len(RUNNABLE) >= 5
+
+
+@pytest.mark.parametrize("command", RUNNABLE)
+def test_a_command_in_a_document_answers(command: str, run: Run) -> None:
+    outcome = run(*shlex.split(command, comments=True)[1:])
+    assert (outcome.code, bool(outcome.out)) == (0, True), outcome.err

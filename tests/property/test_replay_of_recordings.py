@@ -1,0 +1,168 @@
+"""Laws that the replay of any recording obeys, tried on every sample and on one real run."""
+
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ingest.vocab import DEVICE_KINDS, EdgeKind, LaneKind, TaskKind
+from replay.engine.run import replay
+from replay.graph.arrays import TaskGraph
+from replay.results.fidelity import baseline
+from replay.results.metrics import breakdown, rank_breakdowns, step_times
+from tests.oracles.replay import starts
+from tests.replayed import Replayed, read
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_traces"
+REAL = ROOT.parent / "shared" / "traces" / "v100x4_torchrec_fp32"
+
+
+def _runs() -> list[str]:
+    """A file alone, or the ranks of one run together."""
+    suffixes = (".json", ".gz")
+    files = [path for path in SAMPLES.rglob("*") if path.name.endswith(suffixes)]
+    names = {path.parent if path.name.startswith("rank") else path for path in files}
+    return [*sorted(str(path.relative_to(SAMPLES)) for path in names), "real"]
+
+
+@cache
+def _read(name: str) -> Replayed:
+    return read([REAL if name == "real" else SAMPLES / name])
+
+
+@pytest.fixture(params=_runs())
+def run(request: pytest.FixtureRequest) -> Replayed:
+    if request.param == "real" and not REAL.exists():
+        pytest.skip("no shared/traces beside this checkout")
+    return _read(request.param)
+
+
+def test_calibrated_replay_gives_every_recorded_start(run: Replayed) -> None:
+    assert run.is_exact()
+    assert (run.base.replayed.boundary_ns == run.base.measured.boundary_ns).all()
+
+
+def test_empty_change_gives_the_same_schedule(run: Replayed) -> None:
+    again = replay(replace(run.graph))
+    assert (again.start_ns == run.base.schedule.start_ns).all()
+    assert (again.blocked_by == run.base.schedule.blocked_by).all()
+
+
+def test_order_lists_every_source_before_its_destination(run: Replayed) -> None:
+    graph = run.graph
+    assert sorted(graph.order.tolist()) == list(range(graph.n_tasks))
+    place = np.empty(graph.n_tasks, np.int64)
+    place[graph.order] = np.arange(graph.n_tasks)
+    dst = np.repeat(np.arange(graph.n_tasks), np.diff(graph.edges.start))
+    assert (place[graph.edges.src] < place[dst]).all()
+
+
+def test_arrays_are_read_only(run: Replayed) -> None:
+    graph = run.graph
+    for columns in (graph, graph.tasks, graph.edges, graph.collectives, graph.boundaries):
+        for column in fields(columns):
+            value = getattr(columns, column.name)
+            assert not (isinstance(value, np.ndarray) and value.flags.writeable), column.name
+    assert not run.base.schedule.start_ns.flags.writeable
+
+
+def test_no_edge_contradicts_the_recording(run: Replayed) -> None:
+    """A source is over when its destination begins, but for overlaps below 10 us.
+
+    Two kinds of source may go on: the call of a graph, and the row of a host-side collective,
+    which is closed after the waiting thread was woken.
+    """
+    graph, tasks = run.graph, run.graph.tasks
+    dst = np.repeat(np.arange(graph.n_tasks), np.diff(graph.edges.start))
+    src = graph.edges.src
+    over_ns = tasks.ts_ns[src] + np.where(graph.edges.from_start, 0, tasks.dur_ns[src])
+    links = np.array([lane.kind == LaneKind.LINK for lane in graph.lanes] + [False])
+    waits = (graph.edges.kind != EdgeKind.GRAPH_LAUNCH) & ~links[tasks.lane[src]]
+    assert (over_ns - tasks.ts_ns[dst])[waits].max(initial=0) <= 10_000
+
+
+def test_edges_point_to_tasks_of_the_same_rank_except_meetings(run: Replayed) -> None:
+    graph, tasks = run.graph, run.graph.tasks
+    dst = np.repeat(np.arange(graph.n_tasks), np.diff(graph.edges.start))
+    same = tasks.rank[graph.edges.src] == tasks.rank[dst]
+    assert (same | (graph.edges.kind == EdgeKind.COLLECTIVE)).all()
+
+
+def test_tasks_of_a_thread_follow_one_another(run: Replayed) -> None:
+    tasks = run.graph.tasks
+    for lane, what in enumerate(run.graph.lanes):
+        ids = np.flatnonzero((tasks.lane == lane) & (tasks.kind <= TaskKind.HOST_WAIT))
+        if what.kind != LaneKind.THREAD or not len(ids):
+            continue
+        assert (np.diff(ids) == 1).all()
+        end_ns = tasks.ts_ns[ids] + tasks.dur_ns[ids]
+        gap_ns = tasks.ts_ns[ids[1:]] - end_ns[:-1]
+        waits = tasks.kind[ids[1:]] == TaskKind.HOST_WAIT
+        assert (gap_ns >= 0).all()
+        assert (gap_ns[~waits] == 0).all(), "only a wait leaves time to others"
+
+
+def test_work_of_a_stream_is_in_the_order_of_its_starts(run: Replayed) -> None:
+    tasks = run.graph.tasks
+    for lane, what in enumerate(run.graph.lanes):
+        ids = np.flatnonzero((tasks.lane == lane) & np.isin(tasks.kind, list(DEVICE_KINDS)))
+        if what.kind == LaneKind.STREAM:
+            assert (np.diff(tasks.ts_ns[ids]) >= 0).all()
+
+
+def test_parts_of_the_breakdown_add_up_to_the_step(run: Replayed) -> None:
+    for schedule in (run.base.schedule, run.base.strict_schedule):
+        step_ns = step_times(run.graph, schedule).mean_ns
+        whole = breakdown(run.graph, schedule)
+        assert whole.total_ns == step_ns
+        for part in (whole, *rank_breakdowns(run.graph, schedule)):
+            assert part.total_ns == step_ns
+            shares = (part.compute_ns, part.exposed_comm_ns, part.exposed_memcpy_ns, part.idle_ns)
+            assert min(shares) >= 0
+            assert 0 <= part.exposed_wait_ns <= part.exposed_comm_ns
+
+
+def test_path_fills_the_window(run: Replayed) -> None:
+    path = run.base.path
+    assert path.span_ns.sum() + path.lag_ns.sum() == path.length_ns
+
+
+def test_compiled_pass_equals_its_oracle() -> None:
+    graph = _read("tiny/graph_launch.json").graph
+    assert replay(graph).start_ns.tolist() == starts(graph)
+    assert replay(graph, residuals=False).start_ns.tolist() == starts(graph, residuals=False)
+
+
+def _delayed(graph: TaskGraph, from_ns: int, delay_ns: int) -> TaskGraph:
+    """As if the first device task after `from_ns` had been recorded so much later without reason.
+
+    All that depends on it follows.
+    """
+    tasks = graph.tasks
+    device = np.flatnonzero(np.isin(tasks.kind, [int(kind) for kind in DEVICE_KINDS]))
+    on_path = device[tasks.ts_ns[device] >= from_ns]
+    first = on_path[np.argmin(tasks.ts_ns[on_path])]
+    residual_ns = tasks.residual_ns.copy()
+    residual_ns[first] += delay_ns
+    slower = replace(graph, tasks=replace(tasks, residual_ns=residual_ns))
+    later = replay(slower).start_ns.copy()
+    return replace(slower, tasks=replace(slower.tasks, ts_ns=later))
+
+
+def test_delay_without_cause_shows_in_the_strict_error_and_the_explained_share() -> None:
+    run = _read("ddp8_h100")
+    before = run.base
+    middle = int(before.measured.boundary_ns[1])
+    delay_ns = 2_000_000
+    after = baseline(_delayed(run.graph, middle, delay_ns), run.facts)
+    length_ns = int(after.measured.boundary_ns[-1] - after.measured.boundary_ns[0])
+    grown_ns = length_ns - int(before.measured.boundary_ns[-1] - before.measured.boundary_ns[0])
+    assert 0.5 * delay_ns < grown_ns <= delay_ns
+    assert after.trust.strict_error_frac == pytest.approx(
+        before.trust.strict_error_frac - grown_ns / length_ns, abs=1e-3
+    )
+    assert after.trust.explained_frac < before.trust.explained_frac - 0.5 * delay_ns / length_ns
+    assert after.trust.grade > before.trust.grade
