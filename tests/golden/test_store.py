@@ -1,0 +1,84 @@
+"""Stores are written whole or not at all, by one writer, and never beside the traces."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ingest import pipeline
+from ingest.errors import TraceError
+from ingest.pipeline import IngestOptions, open_run
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "sample_traces" / "tiny" / "graph_launch.json"
+
+
+def _options(folder: Path) -> IngestOptions:
+    return IngestOptions(cache_dir=folder)
+
+
+def test_the_second_call_reads_the_store_of_the_first(tmp_path: Path) -> None:
+    with open_run([SAMPLE], options=_options(tmp_path)) as first:
+        assert not first.cached
+    with open_run([SAMPLE], options=_options(tmp_path)) as second:
+        assert second.cached
+        assert second.path == first.path
+        assert second.bytes_on_disk == second.path.stat().st_size
+
+
+def test_a_writer_that_fails_leaves_no_half_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pipeline, "_fill", full)
+    with pytest.raises(TraceError, match="No space left on device"):
+        open_run([SAMPLE], options=_options(tmp_path))
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
+
+
+def test_two_processes_at_once_make_one_store(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "replay", str(SAMPLE), "--json", "--cache-dir", str(tmp_path)]
+    running = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=120)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert outputs[0] == outputs[1]
+    assert len(list(tmp_path.glob("*.duckdb"))) == 1
+
+
+def test_nothing_is_written_beside_the_traces(tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "rank0.json").write_bytes(SAMPLE.read_bytes())
+    with open_run([folder], options=_options(tmp_path / "cache")):
+        assert [path.name for path in folder.iterdir()] == ["rank0.json"]
+
+
+def test_without_a_cache_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with open_run([SAMPLE], options=IngestOptions(cache=False)) as run:
+        assert run.store.rows("SELECT COUNT(*) FROM kernel")[0][0] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
+    fake = tmp_path / "run.duckdb"
+    fake.write_text("no database", encoding="utf-8")
+    with pytest.raises(TraceError, match="not a DuckDB store"):
+        open_run([fake], options=_options(tmp_path))
+
+
+def test_other_contents_make_another_store(tmp_path: Path) -> None:
+    changed = tmp_path / SAMPLE.name
+    changed.write_text(SAMPLE.read_text(encoding="utf-8").replace("fwd", "bwd"), encoding="utf-8")
+    changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    cache = tmp_path / "cache"
+    with open_run([SAMPLE], options=_options(cache)) as one:
+        pass
+    with open_run([changed], options=_options(cache)) as other:
+        assert other.path != one.path
