@@ -95,9 +95,16 @@ class Store:
             return
         self._connection.register("incoming", frame)
         names = ", ".join(f'"{name}"' for name in frame.columns)
-        self._connection.execute(
-            f"INSERT INTO store.{table} ({names}) SELECT {names} FROM incoming"  # noqa: S608  (our own names)
-        )
+        try:
+            self._connection.execute(
+                f"INSERT INTO store.{table} ({names}) SELECT {names} FROM incoming"  # noqa: S608  (our own names)
+            )
+        except duckdb.Error as error:
+            if "KeyboardInterrupt" in str(
+                error
+            ):  # DuckDB wraps an interrupt in an error of its own
+                raise KeyboardInterrupt from error
+            raise
         self._connection.unregister("incoming")
 
     def set_meta(self, values: Mapping[str, str]) -> None:

@@ -65,6 +65,10 @@ def _top(
     _version(wanted=version)
 
 
+INTERRUPTED = 130
+"""Exit code that shells give to a command ended by Ctrl-C."""
+
+
 def make_app() -> typer.Typer:
     """The commands of the list, under one app."""
     app = typer.Typer(
@@ -101,6 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except OSError as error:
         return _unusable_path(error)
+    except KeyboardInterrupt:
+        console.talk("interrupted; no half store is left")
+        return INTERRUPTED
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     return 0
