@@ -85,7 +85,7 @@ class Nvlink(
             graph=with_durations(graph, _scaled(graph, carried, base, factor, context)),
             label=label,
             context=replace(context, link_bytes_per_s=new),
-            assumptions=(base.told, domain.told, *reach.told, model.SOURCE),
+            assumptions=(base.told, domain.told, *reach.told, model.SOURCE, *_unsized(graph)),
         )
 
     def _device(self, graph: TaskGraph) -> Accelerator | None:
@@ -125,6 +125,15 @@ class Nvlink(
                 told = f"{told}. {device.note}"
             return _Base(owner or device.name, BytesPerSecond(number.value), told)
         return _Base(owner or "the recorded GPU", None, "base: not known, a factor needs none")
+
+
+def _unsized(graph: TaskGraph) -> tuple[str, ...]:
+    """Said where the model has no size to go by (kernels without NCCL metadata)."""
+    sizes = graph.collectives.size_bytes
+    unknown = int((sizes < 0).sum())
+    if not unknown:
+        return ()
+    return (f"{unknown} of {len(sizes)} collectives have no size: measured time stands for bytes",)
 
 
 @dataclass(frozen=True, slots=True)
