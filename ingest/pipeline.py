@@ -29,6 +29,7 @@ Int64 = NDArray[np.int64]
 Progress = Callable[[str], None]
 
 _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".yaml", ".yml")
+_MOST_RANKS = 1 << 31
 _RANK_IN_NAME = re.compile(
     r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
     r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)(?!\.\d{10})",
@@ -337,9 +338,11 @@ def _distributed_info(parsed: Parsed) -> dict[str, object]:
 
 
 def _whole(value: object) -> int | None:
-    if isinstance(value, str) and value.strip().isdigit():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A rank or number of ranks; None for what no job can have."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(str(value)) if whole and 0 <= int(str(value)) < _MOST_RANKS else None
 
 
 def _rank_in_name(path: Path) -> int | None:

@@ -28,6 +28,7 @@ from ingest.vocab import CollectiveKind
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+_INT64_LIMIT = 1 << 63
 
 _PAIR_KINDS = frozenset({CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV})
 
@@ -159,7 +160,8 @@ def describe(sources: Sequence[MemberSource], files: Sequence[FileFacts]) -> Des
                 source.on_host,
             )
         )
-    columns = np.array(table_rows, dtype=np.int64).reshape(len(table_rows), len(fields(Members)))
+    fitting: list[tuple[int, ...]] = [tuple(map(_fitting, row)) for row in table_rows]
+    columns = np.array(fitting, dtype=np.int64).reshape(len(table_rows), len(fields(Members)))
     named = {column.name: columns[:, i].copy() for i, column in enumerate(fields(Members))}
     members = Members(**{**named, "on_host": named["on_host"].astype(bool)})
     return Described(
@@ -184,6 +186,11 @@ def _legs(
     ]
     columns = np.array(table, dtype=np.int64).reshape(len(table), len(fields(Legs)))
     return Legs(**{column.name: columns[:, i] for i, column in enumerate(fields(Legs))})
+
+
+def _fitting(value: int) -> int:
+    """The value, or -1 (not recorded) where it does not fit into 64 bits: no file means that."""
+    return value if -_INT64_LIMIT <= value < _INT64_LIMIT else -1
 
 
 def _rows(source: MemberSource) -> tuple[HostRow, ...]:

@@ -13,6 +13,7 @@ from ingest.parsed import Parsed
 from ingest.vocab import DEVICE_CATEGORIES
 
 Int64 = NDArray[np.int64]
+_LATEST_NS = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class TraceFile:
     def base_ns(self) -> int:
         """`baseTimeNanoseconds`; 0 when not recorded."""
         base = self.parsed.header.get("baseTimeNanoseconds")
-        return base if isinstance(base, int) else 0
+        return base if isinstance(base, int) and abs(base) < _LATEST_NS else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,12 @@ def is_communication_record(name: str) -> bool:
 
 
 def integer(value: object) -> int | None:
-    """The value as an integer when it is one or is written as one."""
+    """The value as an integer when it is one or is written as one, and fits into 64 bits."""
+    number = _any_integer(value)
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+
+
+def _any_integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

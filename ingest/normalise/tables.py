@@ -19,6 +19,7 @@ from ingest.vocab import CollectiveKind
 
 Int64 = NDArray[np.int64]
 
+_INT64_LIMIT = 1 << 63
 _P2P = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 _TWICE = (CollectiveKind.ALL_REDUCE,)
 _SHARED = (CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL)
@@ -60,11 +61,16 @@ def frames(rows: Rows) -> Iterator[tuple[str, pl.DataFrame]]:
     yield "kernel", _kernel(rows, name_id)
     yield "sync", _sync(rows)
     yield "flow", _flow(rows)
-    yield "process_group", pl.DataFrame(group_rows(rows.collectives), strict=False)
+    yield "process_group", _process_group(rows)
     yield "collective", _collective(rows)
     yield "collective_rank", _collective_rank(rows)
     yield "import_stat", _import_stat(rows.gathered)
     yield "import_log", _import_log(rows.gathered)
+
+
+def _process_group(rows: Rows) -> pl.DataFrame:
+    types = {"ranks": pl.List(pl.Int64)}
+    return pl.DataFrame(group_rows(rows.collectives), schema_overrides=types, strict=False)
 
 
 def _or_null(values: Int64) -> pl.Series:
@@ -135,7 +141,9 @@ def _text(value: object) -> str | None:
 
 
 def _int(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if -_INT64_LIMIT <= value < _INT64_LIMIT else None
 
 
 def _device(gathered: Gathered) -> pl.DataFrame:

@@ -5,9 +5,9 @@ CREATE SCHEMA store;
 CREATE TABLE store.meta (key VARCHAR PRIMARY KEY, value VARCHAR);
 
 CREATE TABLE store.trace (
-    trace_id INTEGER PRIMARY KEY, path VARCHAR, sha256 VARCHAR, format VARCHAR, rank INTEGER,
-    world_size INTEGER, rank_source VARCHAR, backend VARCHAR, host VARCHAR, pid BIGINT,
-    trace_name VARCHAR, schema_version INTEGER, display_time_unit VARCHAR, base_time_ns BIGINT,
+    trace_id BIGINT PRIMARY KEY, path VARCHAR, sha256 VARCHAR, format VARCHAR, rank BIGINT,
+    world_size BIGINT, rank_source VARCHAR, backend VARCHAR, host VARCHAR, pid BIGINT,
+    trace_name VARCHAR, schema_version BIGINT, display_time_unit VARCHAR, base_time_ns BIGINT,
     ts_origin_ns BIGINT, clock_offset_ns BIGINT, clock_uncertainty_ns BIGINT, clock_method VARCHAR,
     device_clock_offset_ns BIGINT, first_ts BIGINT, last_ts BIGINT, n_events BIGINT,
     complete BOOLEAN, has_shapes BOOLEAN, has_stacks BOOLEAN, has_sync_events BOOLEAN,
@@ -15,31 +15,31 @@ CREATE TABLE store.trace (
 );
 
 CREATE TABLE store.device (
-    trace_id INTEGER, device INTEGER, name VARCHAR, vendor VARCHAR, total_mem_bytes BIGINT,
-    num_sms INTEGER, compute_major INTEGER, compute_minor INTEGER, max_threads_per_sm INTEGER,
+    trace_id BIGINT, device BIGINT, name VARCHAR, vendor VARCHAR, total_mem_bytes BIGINT,
+    num_sms BIGINT, compute_major BIGINT, compute_minor BIGINT, max_threads_per_sm BIGINT,
     props VARCHAR
 );
 
 CREATE TABLE store.process (
-    upid INTEGER PRIMARY KEY, trace_id INTEGER, pid VARCHAR, name VARCHAR, labels VARCHAR,
+    upid BIGINT PRIMARY KEY, trace_id BIGINT, pid VARCHAR, name VARCHAR, labels VARCHAR,
     sort_index BIGINT
 );
 
 CREATE TABLE store.thread (
-    utid INTEGER PRIMARY KEY, upid INTEGER, trace_id INTEGER, tid VARCHAR, name VARCHAR,
+    utid BIGINT PRIMARY KEY, upid BIGINT, trace_id BIGINT, tid VARCHAR, name VARCHAR,
     sort_index BIGINT, role VARCHAR
 );
 
 CREATE TABLE store.process_group (
-    pg_key BIGINT, trace_id INTEGER, pg_name VARCHAR, pg_desc VARCHAR, backend_config VARCHAR,
-    pg_size INTEGER, ranks INTEGER[], ranks_exact BOOLEAN, kind VARCHAR
+    pg_key BIGINT, trace_id BIGINT, pg_name VARCHAR, pg_desc VARCHAR, backend_config VARCHAR,
+    pg_size BIGINT, ranks BIGINT[], ranks_exact BOOLEAN, kind VARCHAR
 );
 
-CREATE TABLE store.name (name_id INTEGER, name VARCHAR);
+CREATE TABLE store.name (name_id BIGINT, name VARCHAR);
 
 CREATE TABLE store.slice (
-    id BIGINT, trace_id INTEGER, rank INTEGER, cat VARCHAR, name_id INTEGER, ts BIGINT, dur BIGINT,
-    utid INTEGER, depth INTEGER, parent_id BIGINT, self_dur BIGINT, step INTEGER,
+    id BIGINT, trace_id BIGINT, rank BIGINT, cat VARCHAR, name_id BIGINT, ts BIGINT, dur BIGINT,
+    utid BIGINT, depth BIGINT, parent_id BIGINT, self_dur BIGINT, step BIGINT,
     correlation UBIGINT, external_id UBIGINT, repair VARCHAR
 );
 
@@ -51,33 +51,33 @@ CREATE TABLE store.cpu_op (
     concrete_inputs VARCHAR, kernel_backend VARCHAR, module_id BIGINT, phase TINYINT
 );
 
-CREATE TABLE store.runtime (id BIGINT, kind TINYINT, n_gpu_events INTEGER);
+CREATE TABLE store.runtime (id BIGINT, kind TINYINT, n_gpu_events BIGINT);
 
 CREATE TABLE store.kernel (
-    id BIGINT, trace_id INTEGER, rank INTEGER, device INTEGER, stream BIGINT, context BIGINT,
-    cat VARCHAR, name_id INTEGER, class TINYINT, ts BIGINT, dur BIGINT, step INTEGER,
+    id BIGINT, trace_id BIGINT, rank BIGINT, device BIGINT, stream BIGINT, context BIGINT,
+    cat VARCHAR, name_id BIGINT, class TINYINT, ts BIGINT, dur BIGINT, step BIGINT,
     phase TINYINT, runtime_id BIGINT, op_id BIGINT, annotation_id BIGINT, module_id BIGINT,
-    linked BOOLEAN, link_method VARCHAR, queue_dur BIGINT, grid INTEGER[], block INTEGER[],
-    registers_per_thread INTEGER, shared_memory INTEGER, blocks_per_sm DOUBLE,
-    warps_per_sm DOUBLE, est_occupancy_frac DOUBLE, priority INTEGER, graph_id UBIGINT,
+    linked BOOLEAN, link_method VARCHAR, queue_dur BIGINT, grid BIGINT[], block BIGINT[],
+    registers_per_thread BIGINT, shared_memory BIGINT, blocks_per_sm DOUBLE,
+    warps_per_sm DOUBLE, est_occupancy_frac DOUBLE, priority BIGINT, graph_id UBIGINT,
     graph_node_id UBIGINT, bytes BIGINT, memory_bw_gbps DOUBLE, prev_id BIGINT, gap_dur BIGINT
 );
 
 CREATE TABLE store.collective (
     coll_id BIGINT, pg_key BIGINT, seq BIGINT, comms_id BIGINT, kind TINYINT, collective VARCHAR,
-    dtype VARCHAR, msg_bytes BIGINT, group_size INTEGER, is_p2p BOOLEAN, on_host BOOLEAN,
-    n_expected INTEGER, n_seen INTEGER, match_method VARCHAR, first_arrival BIGINT,
-    last_arrival BIGINT, last_rank INTEGER, end_ts BIGINT, transfer_dur BIGINT,
+    dtype VARCHAR, msg_bytes BIGINT, group_size BIGINT, is_p2p BOOLEAN, on_host BOOLEAN,
+    n_expected BIGINT, n_seen BIGINT, match_method VARCHAR, first_arrival BIGINT,
+    last_arrival BIGINT, last_rank BIGINT, end_ts BIGINT, transfer_dur BIGINT,
     transfer_low_dur BIGINT, transfer_high_dur BIGINT, algbw DOUBLE, busbw DOUBLE
 );
 
 CREATE TABLE store.collective_rank (
-    coll_id BIGINT, rank INTEGER, kernel_id BIGINT, op_id BIGINT, ts BIGINT, dur BIGINT,
+    coll_id BIGINT, rank BIGINT, kernel_id BIGINT, op_id BIGINT, ts BIGINT, dur BIGINT,
     wait_dur BIGINT, transfer_dur BIGINT, outside_wait_dur BIGINT, state VARCHAR
 );
 
 CREATE TABLE store.flow (
-    id VARCHAR, trace_id INTEGER, name VARCHAR, slice_out BIGINT, slice_in BIGINT
+    id VARCHAR, trace_id BIGINT, name VARCHAR, slice_out BIGINT, slice_in BIGINT
 );
 
 CREATE TABLE store.sync (
@@ -86,14 +86,14 @@ CREATE TABLE store.sync (
 );
 
 CREATE TABLE store.step (
-    trace_id INTEGER, rank INTEGER, step INTEGER, ts BIGINT, dur BIGINT, utid INTEGER,
+    trace_id BIGINT, rank BIGINT, step BIGINT, ts BIGINT, dur BIGINT, utid BIGINT,
     source VARCHAR, complete BOOLEAN
 );
 
 CREATE TABLE store.import_stat (
-    trace_id INTEGER, name VARCHAR, severity VARCHAR, value BIGINT, description VARCHAR
+    trace_id BIGINT, name VARCHAR, severity VARCHAR, value BIGINT, description VARCHAR
 );
 
 CREATE TABLE store.import_log (
-    trace_id INTEGER, name VARCHAR, byte_offset BIGINT, event_excerpt VARCHAR, action VARCHAR
+    trace_id BIGINT, name VARCHAR, byte_offset BIGINT, event_excerpt VARCHAR, action VARCHAR
 );
