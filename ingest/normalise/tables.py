@@ -235,7 +235,7 @@ def _step(rows: Rows) -> pl.DataFrame:
     gathered = rows.gathered
     is_step = (
         (gathered.slices["cat"] == "user_annotation")
-        & gathered.slices["name"].str.contains(r"^ProfilerStep#\d+$")
+        & gathered.slices["name"].str.contains(r"^ProfilerStep#\d{1,18}$")
     ).to_numpy()
     ids = np.flatnonzero(is_step)
     number = gathered.slices["name"].gather(ids).str.strip_prefix("ProfilerStep#")
