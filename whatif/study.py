@@ -10,15 +10,13 @@ from ingest.vocab import TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Bool, Int64, TaskGraph
-from replay.results.fidelity import Baseline
+from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.base import Context, with_durations
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
-HOST_BOUND_FRAC = 0.5
-"""Above this share of the critical path the host is named as what bounds the run."""
 OFF_PATH = "nothing that changed is on the critical path"
 ANOTHER_PATH = "another chain of work takes as long"
 

@@ -1,5 +1,6 @@
 """Collectives of the run: what each member says of itself, matched over the files."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -150,20 +151,21 @@ def _issuers(gathered: Gathered, members: Int64) -> dict[int, int]:
 
     Outermost operators only: a functional collective holds the c10d operator it calls.
     """
-    name = gathered.slices["name"]
-    records = np.flatnonzero(name.str.contains(_HOST_RECORD).to_numpy())
-    inner = {int(row) for row in records if gathered.parent[row] in set(records.tolist())}
     issuer: dict[int, int] = {int(row): -1 for row in members}
+    if not issuer:
+        return issuer
+    name = gathered.slices["name"]
+    is_record = name.str.contains(_HOST_RECORD).to_numpy()
+    parent = gathered.parent
+    inner = (parent >= 0) & is_record[parent]
+    calls = np.flatnonzero(is_record & ~inner)
     for trace_id in range(len(gathered.files)):
-        calls = [
-            int(row)
-            for row in records
-            if gathered.trace[row] == trace_id
-            and int(row) not in inner
-            and _operation(str(name[int(row)])) is not None
-        ]
-        rows = [int(row) for row in members if gathered.trace[row] == trace_id]
-        _pair_in_order(gathered, name.to_list(), calls, rows, issuer)
+        _pair_in_order(
+            gathered,
+            calls[gathered.trace[calls] == trace_id].tolist(),
+            members[gathered.trace[members] == trace_id].tolist(),
+            issuer,
+        )
     return issuer
 
 
@@ -193,20 +195,23 @@ def _operation(text: str) -> str | None:
 
 
 def _pair_in_order(
-    gathered: Gathered, names: list[str], calls: list[int], rows: list[int], issuer: dict[int, int]
+    gathered: Gathered, calls: list[int], rows: list[int], issuer: dict[int, int]
 ) -> None:
     """The k-th started member of an operation belongs to the k-th issued call of it.
 
-    A call that began after the member did is none of its: members of work issued before the
-    window come first and stay without one.
+    Rows of a file are numbered in the order of their starts. A call that began after the member
+    did is none of its: members of work issued before the window come first and stay without one.
     """
-    waiting: dict[str, list[int]] = {}
-    for call in sorted(calls, key=lambda row: int(gathered.ts[row])):
-        waiting.setdefault(_operation(names[call]) or "", []).append(call)
-    for row in sorted(rows, key=lambda row: int(gathered.ts[row])):
-        queue = waiting.get(_operation(names[row]) or "", [])
+    name = gathered.slices["name"]
+    waiting: dict[str, deque[int]] = {}
+    for call in calls:
+        operation = _operation(str(name[call]))
+        if operation is not None:
+            waiting.setdefault(operation, deque()).append(call)
+    for row in rows:
+        queue = waiting.get(_operation(str(name[row])) or "")
         if queue and gathered.ts[queue[0]] <= gathered.ts[row]:
-            issuer[row] = queue.pop(0)
+            issuer[row] = queue.popleft()
 
 
 def group_rows(collectives: RunCollectives) -> list[dict[str, object]]:
