@@ -49,9 +49,6 @@ ISSUES: tuple[Issue, ...] = (
         "zero_correlation", Severity.NOTICE, "device rows with correlation 0: no launch is known"
     ),
     Issue("unlinked", Severity.INFO, "device rows without a recorded launching call"),
-    Issue(
-        "linked_by_order", Severity.NOTICE, "device rows linked to calls by order, without an id"
-    ),
     Issue("half_flow", Severity.INFO, "flow arrows of which one end is missing"),
     Issue("crossing_slices", Severity.INFO, "host rows that outlive the row around them"),
     Issue("rank_from_name", Severity.INFO, "the rank was read from the file name"),
@@ -66,9 +63,6 @@ ISSUES: tuple[Issue, ...] = (
     Issue("collective_unmatched", Severity.NOTICE, "members without a counterpart on other ranks"),
     Issue("collective_desync", Severity.NOTICE, "ranks record different operations at one place"),
     Issue("collective_partner_absent", Severity.INFO, "members whose partners' files are missing"),
-    Issue(
-        "transfer_without_bound", Severity.INFO, "members alone with too few equal calls to split"
-    ),
     Issue("event_counter", Severity.INFO, "counter events (not in a table yet)"),
     Issue("event_instant", Severity.INFO, "instant events (not in a table yet)"),
     Issue("event_other", Severity.INFO, "events of other phases (not in a table yet)"),
@@ -109,9 +103,20 @@ class IssueLog:
     def at(self, name: str, *, byte_offset: int | None, excerpt: str, action: str) -> None:
         """Count an oddity and keep its place (the first `LOG_LIMIT` of its kind)."""
         self.count(name)
-        if self._logged.get(name, 0) < LOG_LIMIT:
-            self._logged[name] = self._logged.get(name, 0) + 1
-            self.places.append(Logged(name, byte_offset, excerpt[:200], action))
+        self._keep(Logged(name, byte_offset, excerpt[:200], action))
+
+    def take(self, other: "IssueLog") -> None:
+        """Add what another log holds."""
+        for name, number in other.counts.items():
+            self.count(name, number)
+        for place in other.places:
+            self._keep(place)
+
+    def _keep(self, place: Logged) -> None:
+        logged = self._logged.get(place.name, 0)
+        if logged < LOG_LIMIT:
+            self._logged[place.name] = logged + 1
+            self.places.append(place)
 
     @property
     def repairs(self) -> dict[str, int]:

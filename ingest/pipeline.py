@@ -99,12 +99,12 @@ def open_run(paths: Sequence[Path | str], *, options: IngestOptions) -> Run:
         return _uncached(digests, failed, options)
     folder = options.cache_dir or default_cache_dir()
     target = folder / f"{_key(digests, options)}.duckdb"
-    if target.exists():
-        return _opened(target, failed + _recorded_failures(target), cached=True)
+    if kept := _kept(target, failed):
+        return kept
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(target):
-        if target.exists():
-            return _opened(target, failed + _recorded_failures(target), cached=True)
+        if kept := _kept(target, failed):
+            return kept
         failed += _write(target, digests, options)
     return _opened(target, failed, cached=False)
 
@@ -215,14 +215,19 @@ def _opened(path: Path, failed: tuple[FailedFile, ...], *, cached: bool) -> Run:
 def _uncached(
     digests: Sequence[tuple[Path, str]], failed: tuple[FailedFile, ...], options: IngestOptions
 ) -> Run:
-    """A store that is gone with the process: its name is removed while it is open."""
-    folder = Path(tempfile.mkdtemp(prefix="trace-replay-"))
-    target = folder / "run.duckdb"
-    failed += _write(target, digests, options)
-    run = _opened(target, failed, cached=False)
-    target.unlink()
-    folder.rmdir()
-    return run
+    """A store that is gone with the process: its folder is removed while it is open."""
+    with tempfile.TemporaryDirectory(prefix="trace-replay-") as folder:
+        target = Path(folder) / "run.duckdb"
+        failed += _write(target, digests, options)
+        return _opened(target, failed, cached=False)
+
+
+def _kept(target: Path, failed: tuple[FailedFile, ...]) -> Run | None:
+    """The store in the cache; None where there is none, or a damaged one."""
+    try:
+        return _opened(target, failed + _recorded_failures(target), cached=True)
+    except TraceError:
+        return None
 
 
 def _recorded_failures(path: Path) -> tuple[FailedFile, ...]:
@@ -271,6 +276,7 @@ def _fill(path: Path, rows: Rows, failed: Sequence[FailedFile]) -> None:
                 **{f"failed:{failure.path}": failure.reason for failure in failed},
             }
         )
+        store.flush()
 
 
 def _read(

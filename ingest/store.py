@@ -1,6 +1,7 @@
 """The only door to DuckDB: create a store, fill it, query it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,9 +35,14 @@ class Store:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Make a new store with empty tables."""
-        store = cls(duckdb.connect(str(path)), path)
-        store.run_file(SQL / "010_tables.sql")
+        """Make a new store with empty tables.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with _writing():
+            store = cls(duckdb.connect(str(path)), path)
+            store.run_file(SQL / "010_tables.sql")
         return store
 
     @classmethod
@@ -87,29 +93,37 @@ class Store:
 
     def run_file(self, path: Path) -> None:
         """Run the statements of a `.sql` file."""
-        self._connection.execute(path.read_text(encoding="utf-8"))
+        with _writing():
+            self._connection.execute(path.read_text(encoding="utf-8"))
 
     def insert(self, table: str, frame: pl.DataFrame) -> None:
-        """Append a frame to a base table; columns go by name."""
+        """Append a frame to a base table; columns go by name.
+
+        Raises:
+            OSError: the file cannot be written, for want of room say.
+        """
         if not len(frame):
             return
         self._connection.register("incoming", frame)
         names = ", ".join(f'"{name}"' for name in frame.columns)
-        try:
+        with _writing():
             self._connection.execute(
                 f"INSERT INTO store.{table} ({names}) SELECT {names} FROM incoming"  # noqa: S608  (our own names)
             )
-        except duckdb.Error as error:
-            if "KeyboardInterrupt" in str(
-                error
-            ):  # DuckDB wraps an interrupt in an error of its own
-                raise KeyboardInterrupt from error
-            raise
         self._connection.unregister("incoming")
+
+    def flush(self) -> None:
+        """Bring everything to the file; closing alone would keep silent about a full disk.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with _writing():
+            self._connection.checkpoint()
 
     def set_meta(self, values: Mapping[str, str]) -> None:
         """Write what the store says of itself."""
-        self._connection.executemany("INSERT INTO store.meta VALUES (?, ?)", list(values.items()))
+        self.insert("meta", pl.DataFrame({"key": list(values), "value": list(values.values())}))
 
     def arrays(self, sql: str, params: Mapping[str, object] | None = None) -> dict[str, Any]:
         """Numpy columns of a query; a masked value becomes None in object columns.
@@ -152,6 +166,22 @@ class Store:
             return names, result.fetchall()
         except duckdb.Error as error:
             raise UsageError(_line(error), hint=_SCHEMA_HINT) from error
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """What DuckDB says when it cannot write, as OSError; an interrupt as what it is.
+
+    DuckDB wraps an interrupt that comes while it reads a frame into an error of its own.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        if "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from error
+        if isinstance(error, duckdb.OperationalError | duckdb.FatalException):
+            raise OSError(_line(error)) from error
+        raise
 
 
 def _unmasked(values: Any) -> Any:  # noqa: ANN401  (numpy array of any type)

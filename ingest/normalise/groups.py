@@ -9,6 +9,8 @@ from typing import NamedTuple
 from ingest.normalise.messages import HostRow, integer, items
 
 NO_GROUP = -1
+_MOST_RANKS = 1 << 24
+"""Beyond it, a number of a rank or a size of a group is taken for damage."""
 
 _LISTED = re.compile(
     r"'pg_name':\s*'(?P<name>[^']*)'(?:,\s*'pg_desc':\s*'(?P<desc>[^']*)')?"
@@ -75,7 +77,7 @@ def file_facts(
         listed = tuple(
             ListedGroup(
                 match["name"],
-                tuple(int(text) for text in re.findall(r"\d+", match["ranks"])),
+                _rank_list(match["ranks"]),
                 match["desc"] or "",
                 match["backend"] or "",
             )
@@ -101,7 +103,9 @@ def _listed(config: Sequence[object]) -> Iterable[ListedGroup]:
     for entry in config:
         if isinstance(entry, Mapping) and "pg_name" in entry:
             ranks = tuple(
-                r for item in items(entry.get("ranks")) if (r := integer(item)) is not None
+                rank
+                for item in items(entry.get("ranks"))
+                if (rank := integer(item)) is not None and 0 <= rank < _MOST_RANKS
             )
             yield ListedGroup(
                 str(entry["pg_name"]),
@@ -119,6 +123,7 @@ def recorded_group(rows: Sequence[HostRow], facts: FileFacts) -> Recorded:
         merged.update({key: value for key, value in row.args.items() if value not in (None, "")})
     name = str(merged.get("Process Group Name", ""))
     size = integer(merged.get("Group size"))
+    size = size if size and 0 < size < _MOST_RANKS else None
     ranks, exact = _ranks(merged, name, size or -1, facts)
     seq = integer(merged.get("Seq"))
     return Recorded(
@@ -153,7 +158,7 @@ def _ranks(
 ) -> tuple[tuple[int, ...], bool]:
     """Member ranks; the second value is False where they are a guess."""
     text = args.get("Process Group Ranks", "")
-    shown = tuple(int(rank) for rank in re.findall(r"\d+", str(text)))
+    shown = _rank_list(text)
     if shown and "..." not in str(text) and size in {-1, len(shown)}:
         return shown, True
     cut = shown[:-1] if "..." in str(text) and str(text).rstrip().endswith("...]") else shown
@@ -161,7 +166,7 @@ def _ranks(
     candidates = [_progression(start, stride, size)]
     candidates += [group.ranks for group in facts.listed if name and group.name == name]
     if size == facts.world_size:
-        candidates.append(tuple(range(size)))
+        candidates.append(_progression(0, 1, size))
     for ranks in candidates:
         if ranks and (not shown or ranks[: len(_prefix(str(text)))] == _prefix(str(text))):
             return ranks, True
@@ -171,11 +176,20 @@ def _ranks(
 
 
 def _prefix(text: str) -> tuple[int, ...]:
-    return tuple(int(rank) for rank in re.findall(r"\d+", text.split("...", maxsplit=1)[0]))
+    return _rank_list(text.split("...", maxsplit=1)[0])
+
+
+def _rank_list(text: object) -> tuple[int, ...]:
+    """The ranks that stand in a text; numbers that can be none are passed over."""
+    return tuple(
+        rank for part in re.findall(r"\d{1,20}", str(text)) if (rank := int(part)) < _MOST_RANKS
+    )
 
 
 def _progression(start: int | None, stride: int | None, size: int) -> tuple[int, ...]:
     if start is None or stride is None or start < 0 or stride <= 0 or size <= 0:
+        return ()
+    if start + stride * size > _MOST_RANKS:
         return ()
     return tuple(range(start, start + stride * size, stride))
 

@@ -11,6 +11,8 @@ from ingest.vocab import CollectiveKind
 
 UNKNOWN_SIZE = -1
 UNKNOWN_DTYPE = -1
+_BEYOND_ANY_SIZE = 1 << 53
+_WHOLE_NUMBER = re.compile(r"\s*-?\d{1,20}\s*", re.ASCII)
 
 _SCALAR_TYPES = (
     ("Byte", 1, "unsigned char", "uint8", "u8"),
@@ -156,21 +158,14 @@ def is_communication_record(name: str) -> bool:
 
 
 def integer(value: object) -> int | None:
-    """The value as an integer when it is one or is written as one, and fits into 64 bits."""
-    number = _any_integer(value)
-    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
-
-
-def _any_integer(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and re.fullmatch(r"-?\d+", value.strip()):
-        return int(value)
-    return None
+    """The value as an integer when it is one or is written as one; None beyond any real size."""
+    if isinstance(value, str):
+        number = int(value) if _WHOLE_NUMBER.fullmatch(value) else None
+    elif isinstance(value, float):
+        number = int(value) if value.is_integer() else None
+    else:
+        number = value if isinstance(value, int) and not isinstance(value, bool) else None
+    return number if number is not None and abs(number) < _BEYOND_ANY_SIZE else None
 
 
 def items(value: object) -> Sequence[object]:
@@ -325,9 +320,7 @@ def _from_elements(
             continue
         dtype = dtype_code(row.args.get("dtype"))
         count = _total(kind, max(sent or 0, 0), max(received or 0, 0), group_size)
-        if dtype == UNKNOWN_DTYPE or count < 0:
-            return dtype, UNKNOWN_SIZE
-        return dtype, count * DTYPE_BYTES[dtype]
+        return dtype, _bytes_of(count, dtype)
     return UNKNOWN_DTYPE, UNKNOWN_SIZE
 
 
@@ -364,9 +357,13 @@ def _from_dims(
         if total == UNKNOWN_SIZE:
             is_total = not own and kind is CollectiveKind.ALL_GATHER
             total = found.elements if is_total else _total(kind, found.elements, 0, group_size)
-    if total < 0 or dtype == UNKNOWN_DTYPE:
-        return dtype, UNKNOWN_SIZE
-    return dtype, total * DTYPE_BYTES[dtype]
+    return dtype, _bytes_of(total, dtype)
+
+
+def _bytes_of(elements: int, dtype: int) -> int:
+    if dtype == UNKNOWN_DTYPE or not 0 <= elements < _BEYOND_ANY_SIZE:
+        return UNKNOWN_SIZE
+    return elements * DTYPE_BYTES[dtype]
 
 
 def _inputs(row: HostRow) -> _Tensors | None:

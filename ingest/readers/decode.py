@@ -8,10 +8,9 @@ import msgspec
 from ingest.errors import TraceError
 from ingest.issues import IssueLog
 from ingest.readers.events import BROKEN, Event, decode_any, decode_events, decode_top
-from ingest.readers.mend import lone_surrogate
+from ingest.readers.mend import EXCERPT_BYTES, lone_surrogate
 from ingest.readers.repair import find_events, header_around, read_piecewise
 
-_EXCERPT_BYTES = 120
 _WORD = re.compile(rb"[\w.+/-]{1,40}")
 
 
@@ -67,7 +66,7 @@ def _piecewise(data: bytes, name: str, log: IssueLog) -> Decoded:
         log.at(
             "truncated",
             byte_offset=len(data),
-            excerpt=data[-_EXCERPT_BYTES:].decode("utf-8", "replace"),
+            excerpt=data[-EXCERPT_BYTES:].decode("utf-8", "replace"),
             action=f"kept the {len(pieces.events)} whole events",
         )
     if not log.counts:  # every event and key is whole: commas are missing, or too many

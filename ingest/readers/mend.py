@@ -18,7 +18,7 @@ _SURROGATE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 )
-_EXCERPT_BYTES = 200
+EXCERPT_BYTES = 200
 
 
 class Piece(NamedTuple):
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     @property
     def excerpt(self) -> str:
         """The beginning, for the log."""
-        return self.body[:_EXCERPT_BYTES].decode("utf-8", "replace")
+        return self.body[:EXCERPT_BYTES].decode("utf-8", "replace")
 
 
 def string_end(data: bytes, position: int, limit: int) -> int:

@@ -7,11 +7,12 @@ import msgspec
 
 from ingest.issues import IssueLog
 from ingest.readers.events import BROKEN, Event, decode_any, decode_event, decode_events, decode_top
-from ingest.readers.mend import Piece, mend, string_end
+from ingest.readers.mend import EXCERPT_BYTES, Piece, mend, string_end
 
 _STRETCH_BYTES = 1 << 18
 _LONGEST_EVENT_BYTES = 1 << 20
-"""An event that does not close within it has lost a quote or a brace."""
+_EVENTS_INSIDE = 4
+"""Arguments may hold objects that look like events, but not many."""
 
 _LIST_BEGINS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LIST_ENDS = re.compile(rb'\](?=\s*(?:\}|,\s*["}]|\Z))')
@@ -55,6 +56,13 @@ def read_piecewise(data: bytes, begin: int, log: IssueLog) -> Pieces:
             position, goes_on = _one_by_one(data, position, until, events, log)
     closing = _behind_separators(data, position)
     closed = _list_ends_at(data, closing)
+    if closed and b"," in data[position:closing]:
+        log.at(
+            "trailing_comma",
+            byte_offset=closing,
+            excerpt=data[max(closing - EXCERPT_BYTES, 0) : closing + 1].decode("utf-8", "replace"),
+            action="left out the comma",
+        )
     return Pieces(events, closing + 1 if closed else position, closed=closed)
 
 
@@ -133,7 +141,7 @@ def _balanced(data: bytes, opening: int) -> int:
     """End of the object that opens here; -1 when it does not close."""
     depth = 0
     position = opening
-    limit = min(len(data), opening + _LONGEST_EVENT_BYTES)
+    limit = _farthest_end(data, opening)
     while (token := _TOKEN.search(data, position, limit)) is not None:
         position = token.end()
         mark = token.group()
@@ -150,14 +158,26 @@ def _balanced(data: bytes, opening: int) -> int:
     return -1
 
 
+def _farthest_end(data: bytes, opening: int) -> int:
+    """An event that reaches beyond what look like the next few has lost a quote or a brace."""
+    position = opening + 1
+    for _ in range(_EVENTS_INSIDE):
+        following = _EVENT_BEGINS.search(data, position, opening + _LONGEST_EVENT_BYTES)
+        if following is None:
+            return min(len(data), opening + _LONGEST_EVENT_BYTES)
+        position = following.end()
+    return position
+
+
 def _decode(piece: Piece, log: IssueLog) -> Event | None:
     """Decode one event, mending it where needed; None (and counted) when nothing helps."""
     try:
         return _strictly(piece.body)
     except BROKEN:
         pass
+    repairs = IssueLog()
     try:
-        return _strictly(mend(piece, log))
+        event = _strictly(mend(piece, repairs))
     except BROKEN as error:
         log.at(
             "event_unreadable",
@@ -166,6 +186,8 @@ def _decode(piece: Piece, log: IssueLog) -> Event | None:
             action=f"left out: {error}",
         )
         return None
+    log.take(repairs)
+    return event
 
 
 def _strictly(body: bytes) -> Event:

@@ -39,6 +39,42 @@ def test_a_writer_that_fails_leaves_no_half_store(
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
 
 
+def test_a_disk_that_is_full_only_at_the_end_leaves_no_half_store(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk; what DuckDB writes last fails."""
+    script = """
+import resource, signal, sys
+from pathlib import Path
+from ingest.errors import TraceError
+from ingest.pipeline import IngestOptions, open_run
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+trace, cache, limit = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
+try:
+    open_run([trace], options=IngestOptions(cache_dir=Path(cache)))
+except TraceError:
+    print("refused")
+"""
+    for limit in (4_096, 65_536, 300_000, 1_000_000):
+        done = subprocess.run(
+            [sys.executable, "-c", script, SAMPLE, tmp_path, str(limit)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == ("refused\n", "")
+        assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
+
+
+def test_a_kept_store_that_is_damaged_is_made_anew(tmp_path: Path) -> None:
+    with open_run([SAMPLE], options=_options(tmp_path)) as run:
+        path = run.path
+    path.write_bytes(path.read_bytes()[:5000])
+    with open_run([SAMPLE], options=_options(tmp_path)) as run:
+        assert not run.cached
+        assert run.store.rows("SELECT COUNT(*) FROM kernel")[0][0] > 0
+
+
 def test_two_processes_at_once_make_one_store(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "replay", str(SAMPLE), "--json", "--cache-dir", str(tmp_path)]
     running = [
@@ -64,6 +100,14 @@ def test_without_a_cache_nothing_stays(tmp_path: Path, monkeypatch: pytest.Monke
     with open_run([SAMPLE], options=IngestOptions(cache=False)) as run:
         assert run.store.rows("SELECT COUNT(*) FROM kernel")[0][0] > 0
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(pipeline, "_read", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_run([SAMPLE], options=IngestOptions(cache=False))
+    assert list(tmp_path.iterdir()) == []
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_file_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
