@@ -9,17 +9,29 @@ from typing import Any, Self
 import duckdb
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from ingest.errors import TraceError, UsageError
+
+Frame = pl.DataFrame
+LazyFrame = pl.LazyFrame
+Params = Sequence[object] | Mapping[str, object]
+"""Values of `$1, $2` by place, or of `$name` by name."""
 
 SQL = Path(__file__).with_name("sql")
 SCHEMA_VERSION = "1"
 FORMAT_NAME = "trace-replay store"
 _SCHEMA_HINT = "tables and columns: replay schema"
+_KEEP = "keep the rows of a query with: replay sql TRACE QUERY -o FILE.parquet"
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "lock_configuration": "true",
 }
+_CHUNK = 100_000
+_INTERRUPTED = "Query interrupted"
+"""DuckDB's RuntimeError when Ctrl-C ends a query."""
+_MESSAGE_LINES = 2
+"""Of a message: the fact, and the nearest names."""
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
@@ -141,7 +153,7 @@ class Store:
         """Numpy columns of the query in a `.sql` file with named parameters."""
         return self.arrays(path.read_text(encoding="utf-8"), params)
 
-    def rows(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
         """Rows of a query.
 
         Raises:
@@ -149,23 +161,95 @@ class Store:
         """
         return self.table(sql, params)[1]
 
-    def table(
-        self, sql: str, params: Sequence[object] = ()
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+    def table(self, sql: str, params: Params = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Column names and rows of one query; stores are read-only and see no other file.
 
         Raises:
             UsageError: the SQL is not right, is no single query, or would write.
         """
-        try:
-            statements = duckdb.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type not in _QUERIES:
-                raise UsageError("one query is wanted: SELECT ...", hint=_SCHEMA_HINT)
-            result = self._connection.execute(sql, list(params))
+        names, rows, _ = self.page(sql, params)
+        return names, rows
+
+    def page(
+        self, sql: str, params: Params = (), *, limit: int | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]], int]:
+        """Column names, the first rows of one query, and how many more there are.
+
+        Raises:
+            UsageError: as `table`.
+        """
+        with _asking():
+            _refuse_all_but_one_query(sql)
+            result = self._connection.cursor().execute(sql, params)
             names = [column[0] for column in result.description or []]
-            return names, result.fetchall()
-        except duckdb.Error as error:
-            raise UsageError(_line(error), hint=_SCHEMA_HINT) from error
+            if limit is None:
+                return names, result.fetchall(), 0
+            rows = result.fetchmany(limit) if limit else []
+            return names, rows, sum(map(len, iter(lambda: result.fetchmany(_CHUNK), [])))
+
+    def frame(self, sql: str, params: Params = ()) -> Frame:
+        """One query as a polars frame; sums of whole numbers are Int64 again where they fit.
+
+        Raises:
+            UsageError: as `table`, or a type that polars does not have.
+        """
+        with _asking():
+            _refuse_all_but_one_query(sql)
+            frame: Frame = self._connection.cursor().sql(sql, params=params).pl()
+        wide = [name for name, kind in frame.schema.items() if kind == pl.Decimal(38, 0)]
+        fitting = frame.select(pl.col(wide).cast(pl.Int64, strict=False))
+        kept = [name for name in wide if fitting[name].null_count() == frame[name].null_count()]
+        return frame.with_columns(fitting[name] for name in kept)
+
+    def lazy(self, table: str) -> LazyFrame:
+        """A table that polars reads when it is collected, and then only the columns it needs."""
+        quoted = table.replace('"', '""')
+
+        def scan(
+            columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
+        ) -> Iterator[pl.DataFrame]:
+            names = ", ".join(f'"{name}"' for name in columns) if columns else "*"
+            frame = self.frame(
+                f'SELECT {names} FROM "{quoted}" LIMIT $1',  # noqa: S608  (quoted names)
+                [rows],
+            )
+            yield frame if predicate is None else frame.filter(predicate)
+
+        schema = self.frame(f'SELECT * FROM "{quoted}" LIMIT 0').schema  # noqa: S608  (the same)
+        return register_io_source(scan, schema=schema)
+
+
+def _refuse_all_but_one_query(sql: str) -> None:
+    statements = duckdb.extract_statements(sql)
+    if len(statements) == 1 and statements[0].type in _QUERIES:
+        return
+    if len(statements) != 1:
+        number = len(statements) or "nothing"
+        raise UsageError(f"one query is wanted, not {number}: SELECT ...", hint=_SCHEMA_HINT)
+    if statements[0].type == duckdb.StatementType.MULTI:
+        raise UsageError(
+            "one query is wanted: SELECT ..., and this PIVOT is several",
+            hint="name its values: PIVOT kernel ON class IN ('gemm', 'other') USING sum(dur)",
+        )
+    raise UsageError(
+        f"one query is wanted: SELECT ..., not {statements[0].type.name}; stores are read-only",
+        hint=_KEEP,
+    )
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """What DuckDB says of a query that it cannot answer, as UsageError in one line."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == _INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
+    except (duckdb.Error, pl.exceptions.PolarsError) as error:
+        if "read-only mode" in str(error):
+            raise UsageError("the query would write; stores are read-only", hint=_KEEP) from error
+        raise UsageError(_line(error), hint=_SCHEMA_HINT) from error
 
 
 @contextmanager
@@ -195,6 +279,6 @@ def _unmasked(values: Any) -> Any:  # noqa: ANN401  (numpy array of any type)
 
 
 def _line(error: Exception) -> str:
-    """First line of a DuckDB message, without the excerpt that it draws."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    """A DuckDB message in one line: with the nearest names, without the excerpt that it draws."""
+    lines = [line.strip() for line in str(error).split("\nLINE ")[0].splitlines() if line.strip()]
+    return " ".join(lines[:_MESSAGE_LINES]) if lines else type(error).__name__

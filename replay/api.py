@@ -1,17 +1,18 @@
 """What a notebook calls; each command of the command line is one call of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from ingest.errors import TraceError, UsageError, nearest
-from ingest.pipeline import IngestOptions, Run, open_run
+from ingest import pipeline
+from ingest.errors import TraceError, UsageError
+from ingest.pipeline import IngestOptions
 from ingest.store import SQL, Store
 from replay.graph.build import build
 from replay.results.fidelity import baseline
 from replay.results.metrics import breakdown
+from replay.run import Run, Table, describe
 from whatif.levers import levers
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
@@ -22,14 +23,6 @@ from whatif.study import study
 Paths = Sequence[Path | str]
 
 VIEWS = SQL / "020_views.sql"
-TABLES = """
-    SELECT view_name AS name, comment, column_count AS columns
-    FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal ORDER BY name
-"""
-COLUMNS = """
-    SELECT column_name AS name, data_type AS type, comment
-    FROM duckdb_columns() WHERE schema_name = 'main' AND table_name = $1 ORDER BY column_index
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +32,6 @@ class Window:
     ranks: tuple[int, ...] | None = None
     steps: range | None = None
     """Recorded step numbers, half-open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Rows of a query with their column names."""
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    failed: tuple[tuple[str, str], ...] = ()
-    """File and reason of those that could not be read, so the rows lack them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +78,7 @@ def examine(
         UserError: as `analyse`.
     """
     began = perf_counter()
-    with open_run(paths, options=options) as run:
+    with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         reading = _reading(run)
     base = baseline(built.graph, built.facts)
@@ -122,7 +105,7 @@ def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:
     began = perf_counter()
     if options.output is not None and options.output.exists():
         _refuse_other_files(options.output)
-    with open_run(paths, options=options) as run:
+    with pipeline.open_run(paths, options=options) as run:
         files, events = run.store.rows("SELECT count(*), sum(n_events) FROM trace")[0]
         reading = replace(_reading(run), seconds=perf_counter() - began)
     return Stored(reading=reading, files=files, events=int(events))
@@ -139,11 +122,11 @@ def _refuse_other_files(output: Path) -> None:
         ) from error
 
 
-def _failed(run: Run) -> tuple[tuple[str, str], ...]:
+def _failed(run: pipeline.Run) -> tuple[tuple[str, str], ...]:
     return tuple((file.path.name, file.reason) for file in run.failed)
 
 
-def _reading(run: Run) -> Reading:
+def _reading(run: pipeline.Run) -> Reading:
     return Reading(
         failed=_failed(run),
         store=run.path if run.path.exists() else None,
@@ -153,7 +136,23 @@ def _reading(run: Run) -> Reading:
     )
 
 
-def sql(paths: Paths, query: str, *, options: IngestOptions = DEFAULTS) -> Table:
+def open_run(paths: Path | str | Paths, *, options: IngestOptions = DEFAULTS) -> Run:
+    """Open a run for queries: a trace, a folder, a store, or several files of one run.
+
+    Raises:
+        TraceError: the traces cannot be read.
+    """
+    several = [paths] if isinstance(paths, str | Path) else paths
+    return Run(pipeline.open_run(several, options=options))
+
+
+def sql(
+    paths: Paths,
+    query: str,
+    params: Mapping[str, object] | None = None,
+    *,
+    options: IngestOptions = DEFAULTS,
+) -> Table:
     """Rows of one read-only query on the tables of a run.
 
     Raises:
@@ -161,7 +160,7 @@ def sql(paths: Paths, query: str, *, options: IngestOptions = DEFAULTS) -> Table
         TraceError: the traces cannot be read.
     """
     with open_run(paths, options=options) as run:
-        return replace(_table(run.store, query), failed=_failed(run))
+        return run.rows(query, params)
 
 
 def schema(
@@ -176,21 +175,6 @@ def schema(
     if not paths:
         with Store.create(Path(":memory:")) as store:
             store.run_file(VIEWS)
-            return _schema(store, table)
+            return describe(store, table)
     with open_run(paths, options=options) as run:
-        return replace(_schema(run.store, table), failed=_failed(run))
-
-
-def _schema(store: Store, table: str | None) -> Table:
-    tables = _table(store, TABLES)
-    if table is None:
-        return tables
-    known = [str(row[0]) for row in tables.rows]
-    if table not in known:
-        raise UsageError(f"no table `{table}`", hint=nearest(table, known))
-    return _table(store, COLUMNS, (table,))
-
-
-def _table(store: Store, query: str, params: tuple[object, ...] = ()) -> Table:
-    names, rows = store.table(query, params)
-    return Table(names=tuple(names), rows=tuple(rows))
+        return run.describe(table)

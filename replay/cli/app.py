@@ -11,8 +11,10 @@ from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.cmd_check import check
 from replay.cli.cmd_ingest import ingest
+from replay.cli.cmd_queries import queries
 from replay.cli.cmd_schema import schema
 from replay.cli.cmd_sql import sql
+from replay.cli.cmd_tables import tables
 from replay.cli.cmd_whatif import whatif
 from replay.cli.stack import StackedCommand
 
@@ -20,7 +22,9 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("whatif", whatif, StackedCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),
+    ("tables", tables, TyperCommand),
     ("schema", schema, TyperCommand),
+    ("queries", queries, TyperCommand),
     ("check", check, TyperCommand),
 )
 DEFAULT = "whatif"

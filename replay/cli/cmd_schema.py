@@ -24,15 +24,19 @@ def schema(
 ) -> None:
     """List the tables, or the columns of one.
 
+    \b
+    replay schema kernel
+    replay schema traces/ kernel --format markdown
+
     Every trace gives the same tables; with a trace, its own store is read.
     """
     from replay.api import schema as describe
-    from replay.cli.rows import write_rows
+    from replay.cli.rows import WHOLE, write_rows
 
     trace, table = _meant(first, second)
     rows = describe(table, paths=[trace] if trace else ())
     console.report_failed(rows.failed)
-    console.show(write_rows(rows, options.RowsFormat.JSON if json else format_))
+    console.show(write_rows(rows, options.RowsFormat.JSON if json else format_, WHOLE))
 
 
 def _meant(first: str | None, second: str | None) -> tuple[str | None, str | None]:

@@ -20,6 +20,17 @@ class RowsFormat(StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class SavedFormat(StrEnum):
+    """Forms of rows, with those that only a file can have."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
 
 
 Traces = Annotated[

@@ -1,21 +1,36 @@
-"""Rows as a table to read, as CSV, or as one JSON array of objects."""
+"""Rows as a table to read, as Markdown, as CSV, or as one JSON array of objects."""
 
 import csv
 import io
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ingest.errors import UsageError
-from replay.api import Table
 from replay.cli.options import RowsFormat
+from replay.run import Table
 
 LONGEST_CELL = 60
-"""Characters of a cell in a table to read; CSV and JSON are never cut."""
+"""Characters of a cell in a table to read; the other forms are never cut."""
+PLAN = ("explain_key", "explain_value")
+"""Columns of EXPLAIN: a drawing, shown as it is."""
 
 
-def write_rows(table: Table, form: RowsFormat) -> str:
-    """The rows in one of the forms, with a final newline.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much a table to read may take; None is as much as it needs."""
+
+    cell: int | None = LONGEST_CELL
+    width: int | None = None
+
+
+ROOM = Room()
+WHOLE = Room(cell=None)
+
+
+def write_rows(table: Table, form: RowsFormat, room: Room = ROOM) -> str:
+    """The rows in one of the forms, with a final newline; what a table leaves out, it says.
 
     Raises:
         UsageError: as JSON, two columns of one name: an object holds only one of them.
@@ -24,7 +39,8 @@ def write_rows(table: Table, form: RowsFormat) -> str:
         return _json(table)
     if form is RowsFormat.CSV:
         return _csv(table)
-    return _aligned(table)
+    text = _markdown(table) if form is RowsFormat.MARKDOWN else _aligned(table, room)
+    return text + _rows_left_out(table)
 
 
 def _json(table: Table) -> str:
@@ -45,28 +61,93 @@ def _csv(table: Table) -> str:
     return text.getvalue()
 
 
-def _aligned(table: Table) -> str:
+def _markdown(table: Table) -> str:
+    numbers = [_is_numeric(values) for values in _columns(table)]
+    lines = [
+        [_marked(name) for name in table.names],
+        ["---:" if number else "---" for number in numbers],
+        *([_marked(_text(value)) for value in row] for row in table.rows),
+    ]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _marked(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _aligned(table: Table, room: Room) -> str:
     """Numbers to the right, all else to the left; NULL is a dash."""
-    columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.names)
-    blocks = [_column(name, values) for name, values in zip(table.names, columns, strict=True)]
-    lines = ["  ".join(cells).rstrip() for cells in zip(*blocks, strict=True)]
-    return "".join(f"{line}\n" for line in lines)
+    if table.names == PLAN:
+        return "".join(f"{drawing.rstrip()}\n" for _, drawing in table.rows)
+    columns = _columns(table)
+    blocks = [
+        _column(name, values, room.cell) for name, values in zip(table.names, columns, strict=True)
+    ]
+    shown = _fitting([len(block[0]) for block in blocks], room.width)
+    lines = ["  ".join(cells).rstrip() for cells in zip(*blocks[:shown], strict=True)]
+    notes = [_cells_cut(columns[:shown], room.cell), _columns_left_out(table.names[shown:])]
+    return "".join(f"{line}\n" for line in [*lines, *filter(None, notes)])
 
 
-def _column(name: str, values: tuple[Any, ...]) -> list[str]:
-    cells = [name, *(_cell(value) for value in values)]
+def _columns(table: Table) -> list[tuple[Any, ...]]:
+    return list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.names)
+
+
+def _fitting(widths: list[int], width: int | None) -> int:
+    """How many columns fit, and never none."""
+    if width is None:
+        return len(widths)
+    ends = [sum(widths[: count + 1]) + 2 * count for count in range(len(widths))]
+    return max(1, sum(end <= width for end in ends))
+
+
+def _column(name: str, values: tuple[Any, ...], longest: int | None) -> list[str]:
+    cells = [name, *(_cut(_text(value), longest) for value in values)]
     width = max(map(len, cells))
-    if values and all(value is None or _is_number(value) for value in values):
+    if _is_numeric(values):
         return [cell.rjust(width) for cell in cells]
     return [cell.ljust(width) for cell in cells]
+
+
+def _is_numeric(values: tuple[Any, ...]) -> bool:
+    return bool(values) and all(value is None or _is_number(value) for value in values)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cell(value: object) -> str:
+def _text(value: object) -> str:
+    """In one line; blanks in front stay, they are the shape of a tree."""
     if value is None:
         return "-"
-    text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
-    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"  # noqa: PLR2004  (no 1e+06)
+    text = str(value)
+    return text if text.isprintable() else " ".join(text.split())
+
+
+def _cut(text: str, longest: int | None) -> str:
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _cells_cut(columns: list[tuple[Any, ...]], longest: int | None) -> str:
+    if longest is None:
+        return ""
+    cut = sum(len(_text(value)) > longest for values in columns for value in values)
+    return (
+        f"({cut:,} cells cut to {longest} characters; --format csv has them whole)" if cut else ""
+    )
+
+
+def _columns_left_out(names: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    return f"(columns left out, they do not fit: {', '.join(names)}; --format csv has them)"
+
+
+def _rows_left_out(table: Table) -> str:
+    if not table.left_out:
+        return ""
+    total = len(table.rows) + table.left_out
+    return f"({table.left_out:,} of {total:,} rows left out; --limit 0 shows all)\n"

@@ -1,0 +1,173 @@
+"""An open run: its tables and named queries, as polars frames or as rows to print."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ingest import pipeline
+from ingest.errors import UsageError, nearest
+from ingest.store import Frame, LazyFrame, Store
+from replay.queries import load
+from replay.queries.load import Value
+
+TABLES = """
+    SELECT view_name AS name, column_count AS columns, comment
+    FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal ORDER BY name
+"""
+COLUMNS = """
+    SELECT column_name AS name, data_type AS type, comment
+    FROM duckdb_columns() WHERE schema_name = 'main' AND table_name = $1 ORDER BY column_index
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of a query with their column names."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    """File and reason of those that could not be read, so the rows lack them."""
+    left_out: int = 0
+    """Rows that the query has beyond these."""
+
+
+class Run:
+    """An open run, read-only; use as a context manager.
+
+    Values of a query's parameters (`$name`) are given by name and bound, never written into it.
+    """
+
+    def __init__(self, opened: pipeline.Run) -> None:
+        self._opened = opened
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<run {self.path}>"
+
+    def close(self) -> None:
+        """Release the store."""
+        self._opened.store.close()
+
+    @property
+    def path(self) -> Path:
+        """The store; without a cache it is gone from the disk already."""
+        return self._opened.path
+
+    @property
+    def failed(self) -> tuple[tuple[str, str], ...]:
+        """File and reason of those that could not be read, so the tables lack them."""
+        return tuple((file.path.name, file.reason) for file in self._opened.failed)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables."""
+        return table_names(self._opened.store)
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Names of the named queries."""
+        return tuple(load.names())
+
+    def schema(self, name: str) -> Frame:
+        """Columns of a table: name, type and meaning.
+
+        Raises:
+            UsageError: no such table.
+        """
+        self._known(name)
+        return self._opened.store.frame(COLUMNS, (name,))
+
+    def table(self, name: str) -> LazyFrame:
+        """A whole table; `collect` reads only the columns that are used. The run must be open.
+
+        Raises:
+            UsageError: no such table.
+        """
+        self._known(name)
+        return self._opened.store.lazy(name)
+
+    def sql(self, query: str, /, **params: object) -> Frame:
+        """Rows of one read-only query.
+
+        Raises:
+            UsageError: the SQL is not right, or would write.
+        """
+        return self._opened.store.frame(query, params)
+
+    def query(self, name: str, /, **params: Value) -> Frame:
+        """Rows of a named query.
+
+        Raises:
+            UsageError: no such query or parameter, or a value of another type.
+        """
+        named = load.load(name)
+        return self._opened.store.frame(named.text, named.values(params))
+
+    def rows(
+        self, query: str, params: Mapping[str, object] | None = None, *, limit: int | None = None
+    ) -> Table:
+        """Rows of one read-only query in Python's own types, as the command line prints them.
+
+        Raises:
+            UsageError: as `sql`.
+        """
+        names, rows, left_out = self._opened.store.page(query, params or {}, limit=limit)
+        return Table(names=tuple(names), rows=tuple(rows), failed=self.failed, left_out=left_out)
+
+    def describe(self, table: str | None = None, *, with_counts: bool = False) -> Table:
+        """The tables with their meaning (and number of rows), or the columns of one.
+
+        Raises:
+            UsageError: no such table.
+        """
+        described = describe(self._opened.store, table, with_counts=with_counts)
+        return replace(described, failed=self.failed)
+
+    def _known(self, name: str) -> None:
+        refuse_unknown(name, self.tables)
+
+
+def query_list() -> Table:
+    """The named queries: what to give them, and what they show."""
+    found = [load.load(name) for name in load.names()]
+    rows = [(query.name, " ".join(map(str, query.params)), query.description) for query in found]
+    return Table(names=("name", "params", "description"), rows=tuple(rows))
+
+
+def table_names(store: Store) -> tuple[str, ...]:
+    """Names of the public tables of a store."""
+    return tuple(str(row[0]) for row in store.rows(TABLES))
+
+
+def refuse_unknown(table: str, known: tuple[str, ...]) -> None:
+    """Name the nearest tables where there is none of this name."""
+    if table not in known:
+        raise UsageError(f"no table `{table}`", hint=nearest(table, list(known)))
+
+
+def describe(store: Store, table: str | None, *, with_counts: bool = False) -> Table:
+    """The tables of a store with their meaning, or the columns of one.
+
+    Raises:
+        UsageError: no such table.
+    """
+    if table is not None:
+        refuse_unknown(table, table_names(store))
+        names, rows = store.table(COLUMNS, (table,))
+    else:
+        names, rows = store.table(TABLES)
+    if table is None and with_counts:
+        names.insert(1, "rows")
+        rows = [(row[0], _count(store, row[0]), *row[1:]) for row in rows]
+    return Table(names=tuple(names), rows=tuple(rows))
+
+
+def _count(store: Store, table: str) -> int:
+    return int(store.rows(f'SELECT COUNT(*) FROM "{table}"')[0][0])  # noqa: S608  (our own names)
