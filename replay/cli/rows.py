@@ -13,6 +13,8 @@ from replay.run import Table
 
 LONGEST_CELL = 60
 """Characters of a cell in a table to read; the other forms are never cut."""
+NARROWER = (40, 24)
+"""The same where a terminal has no room for all columns."""
 PLAN = ("explain_key", "explain_value")
 """Columns of EXPLAIN: a drawing, shown as it is."""
 
@@ -80,12 +82,16 @@ def _aligned(table: Table, room: Room) -> str:
     if table.names == PLAN:
         return "".join(f"{drawing.rstrip()}\n" for _, drawing in table.rows)
     columns = _columns(table)
-    blocks = [
-        _column(name, values, room.cell) for name, values in zip(table.names, columns, strict=True)
-    ]
-    shown = _fitting([len(block[0]) for block in blocks], room.width)
+    for longest in (room.cell, *NARROWER):
+        blocks = [
+            _column(name, values, longest)
+            for name, values in zip(table.names, columns, strict=True)
+        ]
+        shown = _fitting([len(block[0]) for block in blocks], room.width)
+        if shown == len(blocks):
+            break
     lines = ["  ".join(cells).rstrip() for cells in zip(*blocks[:shown], strict=True)]
-    notes = [_cells_cut(columns[:shown], room.cell), _columns_left_out(table.names[shown:])]
+    notes = [_cells_cut(columns[:shown], longest), _columns_left_out(table.names[shown:])]
     return "".join(f"{line}\n" for line in [*lines, *filter(None, notes)])
 
 

@@ -19,7 +19,12 @@ from replay.run import Run, Table, query_list
 PROMPT, MORE = "replay> ", "    ..> "
 HISTORY = "sql_history"
 MOST_HISTORY = 2_000
-KEYWORDS = "SELECT keyword_name FROM duckdb_keywords() ORDER BY keyword_name"
+KEYWORDS = """
+    SELECT keyword_name FROM duckdb_keywords()
+    UNION
+    SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'
+    ORDER BY ALL
+"""
 HELP = """\
 SELECT ...;              SQL, over several lines until ;
 .tables                  the tables
