@@ -1,5 +1,6 @@
 -- name annotations
--- description Marked ranges of the program (record_function) with the device work launched in them.
+-- description Marked ranges of the program (record_function) with the device work launched directly
+--     in them (of nested ranges, the innermost has it).
 -- param name VARCHAR * Name of the range, with * and ? as in file names; case counts.
 -- param rank BIGINT NULL Only this rank; all where NULL.
 -- param top BIGINT 50 Rows at most.
