@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -11,28 +12,25 @@ from numpy.typing import NDArray
 
 from ingest.vocab import KernelClass, RuntimeKind
 
-RULES = Path(__file__).with_name("classify.yaml")
+KERNEL_RULES = Path(__file__).with_name("classify.yaml")
+RUNTIME_RULES = Path(__file__).with_name("runtime_calls.yaml")
 
-_RUNTIME_RULES: tuple[tuple[RuntimeKind, str], ...] = (
-    (RuntimeKind.EVENT_QUERY, r"(EventQuery|StreamQuery)"),
-    (RuntimeKind.GRAPH_LAUNCH, r"GraphLaunch"),
-    (RuntimeKind.EVENT_RECORD, r"EventRecord"),
-    (RuntimeKind.EVENT_WAIT, r"StreamWaitEvent"),
-    (RuntimeKind.EVENT_SYNC, r"EventSynchronize|zeEventHostSynchronize"),
-    (RuntimeKind.STREAM_SYNC, r"StreamSynchronize|zeCommandQueueSynchronize"),
-    (RuntimeKind.DEVICE_SYNC, r"DeviceSynchronize|CtxSynchronize|ThreadSynchronize"),
-    (RuntimeKind.MEMSET, r"Memset|zeCommandListAppendMemoryFill"),
-    (RuntimeKind.MEMCPY, r"Memcpy|zeCommandListAppendMemoryCopy"),
-    (
-        RuntimeKind.LAUNCH,
-        r"(Launch|ModuleLaunch).*Kernel|LaunchKernel|AppendLaunch|enqueue_?kernel",
-    ),
-    (
-        RuntimeKind.MALLOC,
-        r"^(cuda|hip)(Malloc|HostAlloc|MallocHost|HostMalloc)(?!Async)|^cuMem.*Alloc|^cuMemCreate",
-    ),
-    (RuntimeKind.FREE, r"^(cuda|hip)(Free|FreeHost|HostFree)(?!Async)$|^cuMemFree|^cuMemUnmap"),
-)
+_LONGEST = 8_192
+"""Characters that rules see of a name: real ones have up to 5,160; time grows with the square."""
+
+_SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds|_spt)+$")
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\s*\[clone [^\]]*\]")
+_MANGLED = re.compile(r"_Z(?:TS)?N?K?(?=\d)")
+_LENGTH = re.compile(r"\d+")
+_BRACKET = re.compile(r"[<>()]")
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelRule:
+    kind: KernelClass
+    pattern: re.Pattern[str]
+    on_function: bool
+    """Whether it looks at the kernel's own name only."""
 
 
 def classify_kernels(names: Sequence[str]) -> NDArray[np.int8]:
@@ -50,20 +48,82 @@ def runtime_kinds(names: Sequence[str]) -> NDArray[np.int8]:
 
 
 @cache
-def _rules() -> tuple[tuple[KernelClass, re.Pattern[str]], ...]:
-    rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
+def _kernel_rules() -> tuple[_KernelRule, ...]:
+    rules = yaml.safe_load(KERNEL_RULES.read_text(encoding="utf-8"))
     return tuple(
-        (KernelClass[rule["class"].upper()], re.compile(rule["match"], re.IGNORECASE))
+        _KernelRule(
+            KernelClass[rule["class"].upper()],
+            re.compile(rule.get("function") or rule["name"], re.IGNORECASE),
+            "function" in rule,
+        )
         for rule in rules
     )
 
 
+@cache
+def _runtime_rules() -> tuple[tuple[RuntimeKind, re.Pattern[str]], ...]:
+    rules = yaml.safe_load(RUNTIME_RULES.read_text(encoding="utf-8"))
+    return tuple((RuntimeKind[rule["kind"].upper()], re.compile(rule["match"])) for rule in rules)
+
+
 def _class_of(name: str) -> KernelClass:
-    return next((kind for kind, rule in _rules() if rule.search(name)), KernelClass.OTHER)
+    name = name[:_LONGEST]
+    function = _function_of(name)
+    return next(
+        (
+            rule.kind
+            for rule in _kernel_rules()
+            if rule.pattern.search(function if rule.on_function else name)
+        ),
+        KernelClass.OTHER,
+    )
 
 
 @cache
 def _kind_of(name: str) -> RuntimeKind:
+    call = _SUFFIX.sub("", name)
     return next(
-        (kind for kind, pattern in _RUNTIME_RULES if re.search(pattern, name)), RuntimeKind.OTHER
+        (kind for kind, pattern in _runtime_rules() if pattern.match(call)), RuntimeKind.OTHER
     )
+
+
+def _function_of(name: str) -> str:
+    """The kernel's own name: namespaces kept; return type, template and call arguments left out.
+
+    Arguments name types of other libraries: `vllm::_typeConvert` is no convolution and
+    `flashinfer::QuantizationSFLayout` no attention.
+    """
+    bare = _ANONYMOUS.sub("", name)
+    if mangled := _MANGLED.match(bare):
+        return _demangled(bare, mangled.end()) or bare
+    outside = _outside_brackets(bare).strip()
+    if not outside:
+        return bare
+    return outside if outside == bare else outside.split()[-1]
+
+
+def _demangled(name: str, at: int) -> str:
+    """Leading identifiers of an Itanium name (`2at6native3foo` -> `at::native::foo`)."""
+    parts = []
+    while length := _LENGTH.match(name, at):
+        at = length.end() + int(length[0])
+        parts.append(name[length.end() : at])
+    return "::".join(parts)
+
+
+def _outside_brackets(name: str) -> str:
+    """What stands in no bracket; a `>` inside a parenthesis is an operator and closes nothing."""
+    kept, opened, last = [], list[str](), 0
+    for bracket in _BRACKET.finditer(name):
+        if not opened:
+            kept.append(name[last : bracket.start()])
+        if bracket[0] in "<(":
+            opened.append(bracket[0])
+        elif bracket[0] == ">":
+            if opened and opened[-1] == "<":
+                opened.pop()
+        else:
+            while opened and opened.pop() != "(":
+                pass
+        last = bracket.end()
+    return "".join(kept) + ("" if opened else name[last:])
