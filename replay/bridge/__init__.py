@@ -1,0 +1,1 @@
+"""The store in the shapes of other libraries."""
