@@ -2,8 +2,8 @@
 
 import json
 import re
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -54,17 +54,26 @@ def load(run: Run, *, include_last_profiler_step: bool, round_like_hta: bool) ->
         first = files[min(files)]
         trace.min_ts += (first.origin_ns - first.base_ns) / 1000
     trace.is_parsed = True
-    trace.get_raw_trace_for_one_rank = partial(_raw, run, files, round_like_hta=round_like_hta)
+    trace.get_raw_trace_for_one_rank = _RawTraces(run, files, round_like_hta)
     return trace
 
 
-def _raw(
-    run: Run, files: dict[int, FileClock], rank: int = 0, *, round_like_hta: bool
-) -> dict[str, Any]:
-    """In place of the method that reads the file again; HTA raises ValueError there, too."""
-    if rank not in files:
-        raise ValueError(f"no trace of rank {rank}")
-    return raw_trace(run.store, files[rank], recorded_clock=round_like_hta)
+@dataclass(frozen=True, slots=True)
+class _RawTraces:
+    """In place of the method that reads a file again."""
+
+    run: Run
+    files: dict[int, FileClock]
+    recorded_clock: bool
+
+    def __call__(self, rank: int = 0) -> dict[str, Any]:
+        if rank not in self.files:
+            raise ValueError(f"no trace of rank {rank}")  # as HTA's method does
+        return raw_trace(self.run.store, self.files[rank], recorded_clock=self.recorded_clock)
+
+    def __deepcopy__(self, _: object) -> Self:
+        """HTA copies its trace for the critical path; an open store has no copies."""
+        return self
 
 
 def _linked(rows: FileRows, symbols: TraceSymbolTable, *, round_like_hta: bool) -> pd.DataFrame:

@@ -10,8 +10,8 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 GRID = 1 << 13
-"""Exact times are multiples of 1/8192 us, at most 0.07 ns off. Sums of such numbers are exact in
-floating point, sums of decimal microseconds are not: those make HTA's own assertions fail."""
+"""Exact times are multiples of 1/8192 us, at most 0.07 ns off. Floating point adds such numbers
+without error, so rows that touch in the file touch here; decimal microseconds would drift apart."""
 _LATEST_NS = 1 << 61
 
 
