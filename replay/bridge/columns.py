@@ -31,8 +31,8 @@ _ARGUMENTS = """
     WITH picked AS (
         SELECT
             s.id,
-            TRY(json_extract_string(a.args, $paths::VARCHAR[])) AS word,
-            TRY(json_extract(a.args, $paths::VARCHAR[])) AS text
+            TRY(json_extract_string(a.args, $words::VARCHAR[])) AS word,
+            TRY(json_extract(a.args, $objects::VARCHAR[])) AS object
         FROM slice AS s
         LEFT JOIN slice_args AS a ON a.id = s.id
         WHERE s.trace_id = $trace_id
@@ -66,8 +66,8 @@ class FileRows:
 
     frame: pd.DataFrame
     """HTA's columns as far as the file itself tells them; `cat` and `name` are still words."""
-    host_step: NDArray[np.bool_]
-    """Rows that are not a device's copy of an annotation."""
+    on_host: NDArray[np.bool_]
+    """False for the device's copies of annotations and for device work."""
 
 
 def specs_of(store: Store, trace_id: int, config: ParserConfig) -> list[AttributeSpec]:
@@ -112,38 +112,44 @@ def file_rows(
     for name in frame.columns:
         if frame[name].dtype.kind == "i" and name not in ("ts", "dur", "end"):
             frame[name] = pd.to_numeric(frame[name], downcast="integer")
-    return FileRows(frame=frame, host_step=(events["cat"] != "gpu_user_annotation")[keep])
+    on_host = ~events["on_device"] & (events["cat"] != "gpu_user_annotation")
+    return FileRows(frame=frame, on_host=on_host[keep])
 
 
 def _arguments(
     store: Store, trace_id: int, specs: Sequence[AttributeSpec]
 ) -> dict[str, NDArray[Any]]:
-    picked = ", ".join(_column(place, spec) for place, spec in enumerate(specs, start=1))
-    paths = [f"$.{json.dumps(spec.raw_name)}" for spec in specs]
-    query = _ARGUMENTS.format(columns=picked)
-    found = store.arrays(query, {"trace_id": trace_id, "paths": paths})
-    return {
-        spec.name: _filled(values, spec) for spec, values in zip(specs, found.values(), strict=True)
-    }
+    """As HTA picks them; numbers that a file holds as text become numbers."""
+    words = [spec for spec in specs if spec.value_type is not ValueType.Object]
+    objects = [spec for spec in specs if spec.value_type is ValueType.Object]
+    picked = [_word(place, spec) for place, spec in enumerate(words, start=1)]
+    picked += [f"object[{place}]::VARCHAR AS o{place}" for place in range(1, len(objects) + 1)]
+    paths = {"words": _paths(words), "objects": _paths(objects)}
+    query = _ARGUMENTS.format(columns=", ".join(picked))
+    found = store.arrays(query, {"trace_id": trace_id, **paths})
+    columns = dict(zip((spec.name for spec in words + objects), found.values(), strict=True))
+    for spec in words + objects:
+        if spec.value_type not in _CASTS:
+            columns[spec.name] = _filled(columns[spec.name], spec)
+    return {spec.name: columns[spec.name] for spec in specs}
 
 
-def _column(place: int, spec: AttributeSpec) -> str:
-    """As HTA, which reads no hexadecimal stream numbers."""
-    if spec.value_type in _CASTS:
-        cast = _CASTS[spec.value_type]
-        word = f"CASE WHEN word[{place}] NOT ILIKE '0x%' THEN word[{place}] END"
-        return f"TRY_CAST({word} AS {cast}) AS c{place}"
-    source = "word" if spec.value_type is ValueType.String else "text::VARCHAR[]"
-    return f"({source})[{place}] AS c{place}"
+def _paths(specs: Sequence[AttributeSpec]) -> list[str]:
+    return [f"$.{json.dumps(spec.raw_name)}" for spec in specs]
+
+
+def _word(place: int, spec: AttributeSpec) -> str:
+    """The SQL of a column; like HTA it takes a hexadecimal stream for none."""
+    word = f"word[{place}]"
+    if spec.value_type not in _CASTS:
+        return f"{word} AS w{place}"
+    kind = _CASTS[spec.value_type]
+    decimal = f"TRY_CAST(CASE WHEN {word} NOT ILIKE '0x%' THEN {word} END AS {kind})"
+    return f"COALESCE({decimal}, CAST({float(spec.default_value)!r} AS {kind})) AS w{place}"
 
 
 def _filled(values: NDArray[Any], spec: AttributeSpec) -> NDArray[Any]:
-    """Default values where nothing is recorded; objects decoded, each text once."""
-    if spec.value_type in _CASTS:
-        if values.dtype != object:
-            return values
-        numbers = [spec.default_value if value is None else value for value in values.tolist()]
-        return np.array(numbers)
+    """Defaults where nothing is recorded; objects decoded, each text once."""
     decoded: dict[str | None, Any] = {None: spec.default_value}
     is_text = spec.value_type is ValueType.String
     filled = np.empty(len(values), object)

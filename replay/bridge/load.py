@@ -79,43 +79,47 @@ class _RawTraces:
 def _linked(rows: FileRows, symbols: TraceSymbolTable, *, round_like_hta: bool) -> pd.DataFrame:
     """Symbols as numbers, calls and kernels linked, iterations told."""
     frame = rows.frame
-    words = {name: frame[name] for name in ("cat", "name")}
-    for name in words:
-        codes, unique = pd.factorize(frame[name])
+    for column in ("cat", "name"):
+        codes, unique = pd.factorize(frame[column])
         symbols.add_symbols(unique)
         number = symbols.get_sym_id_map()
-        frame[name] = np.array([number[word] for word in unique], np.int64)[codes]
+        frame[column] = np.array([number[word] for word in unique], np.int64)[codes]
     frame = transform_correlation_to_index(frame, symbols)
-    frame["iteration"] = _iterations(frame, words["name"], rows, round_like_hta=round_like_hta)
-    frame["iteration"] = pd.to_numeric(frame["iteration"], downcast="integer")
+    iterations = _iterations(frame, rows.on_host, symbols, round_like_hta=round_like_hta)
+    frame["iteration"] = pd.to_numeric(iterations, downcast="integer")
     return frame
 
 
 def _iterations(
-    frame: pd.DataFrame, names: "pd.Series[str]", rows: FileRows, *, round_like_hta: bool
+    frame: pd.DataFrame,
+    on_host: NDArray[np.bool_],
+    symbols: TraceSymbolTable,
+    *,
+    round_like_hta: bool,
 ) -> NDArray[np.float64]:
     """Step of each row: on the host by time, on streams that of the launching call.
 
     As HTA has it, a step's copy on the device counts as a step for the host, and rows of stream 0
     have none; both are mended unless its results are wanted to the letter.
     """
-    is_step = names.str.startswith("ProfilerStep").to_numpy()
-    ts, dur = frame["ts"].to_numpy(), frame["dur"].to_numpy()
+    number_of = {
+        symbol: int(told[1])
+        for symbol, word in enumerate(symbols.get_sym_table())
+        if (told := _STEP.match(word))
+    }
+    names, ts, dur = (frame[column].to_numpy() for column in ("name", "ts", "dur"))
     stream = frame["stream"].to_numpy()
-    device_copy = ~rows.host_step
-    steps = np.flatnonzero(is_step & (rows.host_step | round_like_hta))
-    steps = steps[np.argsort(device_copy[steps], kind="stable")]
+    steps = np.flatnonzero(np.isin(names, list(number_of)) & (on_host | round_like_hta))
+    steps = steps[np.argsort(~on_host[steps], kind="stable")]
     order = np.argsort(ts, kind="stable")
     in_order = ts[order]
     found = np.full(len(frame), -1.0)
     for row in steps.tolist():
-        told = _STEP.match(names.iloc[row])
         first, last = np.searchsorted(in_order, [ts[row], ts[row] + dur[row]])
-        if told:
-            found[order[first:last]] = int(told[1])
-    launched = frame["index_correlation"].to_numpy()
-    place = np.full(int(frame["index"].max()) + 1, -1)
-    place[frame["index"].to_numpy()] = np.arange(len(frame))
+        found[order[first:last]] = number_of[names[row]]
+    index, launched = frame["index"].to_numpy(), frame["index_correlation"].to_numpy()
+    place = np.zeros(int(index.max()) + 1, np.int64)
+    place[index] = np.arange(len(frame))
     of_launch = np.where(launched > 0, found[place[np.maximum(launched, 0)]], -1.0)
     on_stream = stream > 0 if round_like_hta else stream >= 0
     unknown = np.nan if round_like_hta else -1.0
