@@ -25,19 +25,19 @@ _EVENTS = """
     JOIN process AS p ON p.upid = h.upid
     LEFT JOIN kernel AS k ON k.id = s.id
     WHERE s.trace_id = $trace_id
-    ORDER BY s.id
+    ORDER BY s.ts, s.correlation NULLS FIRST, s.id
 """
 _ARGUMENTS = """
     WITH picked AS (
         SELECT
-            s.id,
+            s.id, s.ts, s.correlation,
             TRY(json_extract_string(a.args, $words::VARCHAR[])) AS word,
             TRY(json_extract(a.args, $objects::VARCHAR[])) AS object
         FROM slice AS s
         LEFT JOIN slice_args AS a ON a.id = s.id
         WHERE s.trace_id = $trace_id
     )
-    SELECT {columns} FROM picked ORDER BY id
+    SELECT {columns} FROM picked ORDER BY ts, correlation NULLS FIRST, id
 """
 _COUNTERS = """
     SELECT DISTINCT UNNEST(json_keys(a.args)) AS name
@@ -90,7 +90,10 @@ def specs_of(store: Store, trace_id: int, config: ParserConfig) -> list[Attribut
 def file_rows(
     store: Store, clock: FileClock, specs: Sequence[AttributeSpec], *, round_like_hta: bool
 ) -> FileRows:
-    """Rows in the order of the store; `index` counts from 1, for HTA takes 0 for "no event"."""
+    """Rows by start, then in the order of calls; `index` counts them from 1.
+
+    HTA takes 0 for "no event", and yet joins kernels without a call to the row of that index.
+    """
     events = store.arrays(_EVENTS, {"trace_id": clock.trace_id})
     times = (rounded_times if round_like_hta else exact_times)(
         clock, events["ts"], events["dur"], events["on_device"]

@@ -15,7 +15,7 @@ _EVENTS = """
     LEFT JOIN kernel AS k ON k.id = s.id
     LEFT JOIN slice_args AS a ON a.id = s.id
     WHERE s.trace_id = $1
-    ORDER BY s.id
+    ORDER BY s.ts, s.correlation NULLS FIRST, s.id
 """
 _LABELS = """
     SELECT p.pid, NULL AS tid, p.name, p.labels, p.sort_index

@@ -15,6 +15,7 @@ from tests.kineto import KinetoFile
 
 Analysis = Any  # hta has no types
 UNCACHED = IngestOptions(cache=False)
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of pandas, about HTA
 
 
 def _job(folder: Path) -> list[Path]:
@@ -134,6 +135,18 @@ def test_hta_can_mark_the_critical_path_in_a_trace_of_the_store(
     expected = analysis.t.get_trace(0).loc[sorted(graph.critical_path_events_set), "name"]
     assert marked == [words[number] for number in expected]
     assert marked
+
+
+def test_hta_can_mark_frequent_sequences_in_a_trace_of_the_store(
+    analysis: Analysis, tmp_path: Path
+) -> None:
+    found = analysis.get_frequent_cuda_kernel_sequences("aten::mm", str(tmp_path))
+    assert found["count"].tolist() == [1]
+    written = tmp_path / "overlaid_rank0.json"
+    events = json.loads(gzip.decompress(written.read_bytes()))["traceEvents"]
+    marked = [event["name"] for event in events if "Patterns" in event.get("args", {})]
+    assert marked.count("gemm") == 10
+    assert "aten::mm" in marked
 
 
 def test_hta_can_write_counters_beside_the_trace(analysis: Analysis, tmp_path: Path) -> None:
