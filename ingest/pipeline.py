@@ -268,7 +268,8 @@ def _fill(path: Path, rows: Rows, failed: Sequence[FailedFile]) -> None:
         for table, frame in frames(rows):
             store.insert(table, frame)
         store.insert("import_stat", failure_stat(len(failed)))
-        store.run_file(SQL / "020_views.sql")
+        for views in sorted(SQL.glob("0[2-9]*.sql")):
+            store.run_file(views)
         store.set_meta(
             {
                 "schema_version": SCHEMA_VERSION,

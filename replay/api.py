@@ -22,7 +22,7 @@ from whatif.study import study
 
 Paths = Sequence[Path | str]
 
-VIEWS = SQL / "020_views.sql"
+VIEWS = sorted(SQL.glob("0[2-9]*.sql"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,8 @@ def schema(
     """
     if not paths:
         with Store.create(Path(":memory:")) as store:
-            store.run_file(VIEWS)
+            for views in VIEWS:
+                store.run_file(views)
             return describe(store, table)
     with open_run(paths, options=options) as run:
         return run.describe(table)

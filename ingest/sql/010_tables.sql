@@ -97,3 +97,17 @@ CREATE TABLE store.import_stat (
 CREATE TABLE store.import_log (
     trace_id BIGINT, name VARCHAR, byte_offset BIGINT, event_excerpt VARCHAR, action VARCHAR
 );
+
+CREATE TABLE store.python_frame (
+    id BIGINT, python_id BIGINT, python_parent_id BIGINT, python_module_id BIGINT,
+    is_module BOOLEAN
+);
+
+CREATE TABLE store.memory_event (
+    trace_id BIGINT, rank BIGINT, ts BIGINT, utid BIGINT, op_id BIGINT, device_type BIGINT,
+    device BIGINT, addr UBIGINT, bytes BIGINT, total_allocated UBIGINT, total_reserved UBIGINT
+);
+
+CREATE TABLE store.counter (
+    trace_id BIGINT, rank BIGINT, name VARCHAR, device BIGINT, ts BIGINT, value DOUBLE
+);

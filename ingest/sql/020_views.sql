@@ -522,73 +522,61 @@ COMMENT ON COLUMN import_log.byte_offset IS 'Offset in the decompressed file, by
 COMMENT ON COLUMN import_log.event_excerpt IS 'What stands there.';
 COMMENT ON COLUMN import_log.action IS 'What was done.';
 
-CREATE VIEW kernel_summary AS
+CREATE VIEW python_frame AS
 SELECT
-    k.short_name,
-    ANY_VALUE(k.class) AS class,
-    COUNT(*) AS instances,
-    SUM(k.dur)::BIGINT AS total_dur,
-    SUM(k.dur) / SUM(SUM(k.dur)) OVER () AS time_frac,
-    AVG(k.dur) AS avg_dur,
-    MEDIAN(k.dur) AS med_dur,
-    MIN(k.dur) AS min_dur,
-    MAX(k.dur) AS max_dur
-FROM kernel AS k
-GROUP BY k.short_name;
-COMMENT ON VIEW kernel_summary IS 'Which device work takes the time, by name over all ranks.';
-COMMENT ON COLUMN kernel_summary.short_name IS 'Name without return type, template and parameters.';
-COMMENT ON COLUMN kernel_summary.class IS 'Class by name.';
-COMMENT ON COLUMN kernel_summary.instances IS 'How often.';
-COMMENT ON COLUMN kernel_summary.total_dur IS 'Sum of durations, ns.';
-COMMENT ON COLUMN kernel_summary.time_frac IS 'Share of all device time, 0 to 1.';
-COMMENT ON COLUMN kernel_summary.avg_dur IS 'Mean duration, ns.';
-COMMENT ON COLUMN kernel_summary.med_dur IS 'Median duration, ns.';
-COMMENT ON COLUMN kernel_summary.min_dur IS 'Shortest, ns.';
-COMMENT ON COLUMN kernel_summary.max_dur IS 'Longest, ns.';
+    f.id,
+    f.python_id,
+    f.python_parent_id,
+    f.python_module_id,
+    f.is_module
+FROM store.python_frame AS f;
+COMMENT ON VIEW python_frame IS 'Python frames (with_stack).';
+COMMENT ON COLUMN python_frame.id IS 'Slice.';
+COMMENT ON COLUMN python_frame.python_id IS 'Python id, as recorded.';
+COMMENT ON COLUMN python_frame.python_parent_id IS 'Python parent id, as recorded.';
+COMMENT ON COLUMN python_frame.python_module_id IS 'Python module id, as recorded.';
+COMMENT ON COLUMN python_frame.is_module IS 'The call of an nn.Module.';
 
-CREATE VIEW collective_summary AS
+CREATE VIEW memory_event AS
 SELECT
-    c.kind,
-    c.pg_key,
-    c.group_size,
-    c.dtype,
-    c.msg_bytes,
-    COUNT(*) AS operations,
-    MEDIAN(c.transfer_dur) AS med_transfer_dur,
-    MEDIAN(c.busbw) AS med_busbw,
-    SUM(c.last_arrival - c.first_arrival)::BIGINT AS skew_dur
-FROM collective AS c
-GROUP BY c.kind, c.pg_key, c.group_size, c.dtype, c.msg_bytes;
-COMMENT ON VIEW collective_summary IS 'Collectives by kind, communicator and size.';
-COMMENT ON COLUMN collective_summary.kind IS 'Kind.';
-COMMENT ON COLUMN collective_summary.pg_key IS 'Communicator.';
-COMMENT ON COLUMN collective_summary.group_size IS 'Ranks of the communicator.';
-COMMENT ON COLUMN collective_summary.dtype IS 'Element type.';
-COMMENT ON COLUMN collective_summary.msg_bytes IS 'Size of nccl-tests, bytes.';
-COMMENT ON COLUMN collective_summary.operations IS 'How many.';
-COMMENT ON COLUMN collective_summary.med_transfer_dur IS 'Median transfer, ns.';
-COMMENT ON COLUMN collective_summary.med_busbw IS 'Median bus bandwidth, GB/s (1e9).';
-COMMENT ON COLUMN collective_summary.skew_dur IS
-    'Sum over operations of last minus first arrival, ns.';
+    e.trace_id,
+    e.rank,
+    e.ts,
+    e.utid,
+    e.op_id,
+    e.device_type,
+    e.device,
+    e.addr,
+    e.bytes,
+    e.total_allocated,
+    e.total_reserved
+FROM store.memory_event AS e;
+COMMENT ON VIEW memory_event IS 'Allocations and frees (profile_memory).';
+COMMENT ON COLUMN memory_event.trace_id IS 'File.';
+COMMENT ON COLUMN memory_event.rank IS 'Rank.';
+COMMENT ON COLUMN memory_event.ts IS 'Moment, ns after the run''s origin, on the common clock.';
+COMMENT ON COLUMN memory_event.utid IS 'Thread.';
+COMMENT ON COLUMN memory_event.op_id IS 'Slice of the innermost operator around it.';
+COMMENT ON COLUMN memory_event.device_type IS 'Device Type, as c10 numbers it: 0 CPU, 1 CUDA.';
+COMMENT ON COLUMN memory_event.device IS 'Device number.';
+COMMENT ON COLUMN memory_event.addr IS 'Address.';
+COMMENT ON COLUMN memory_event.bytes IS 'Bytes; below zero they are freed.';
+COMMENT ON COLUMN memory_event.total_allocated IS 'Bytes allocated on the device after it.';
+COMMENT ON COLUMN memory_event.total_reserved IS 'Bytes that the allocator holds after it.';
 
-CREATE VIEW launch_summary AS
+CREATE VIEW counter AS
 SELECT
-    r.api,
-    ANY_VALUE(r.kind) AS kind,
-    COUNT(*) AS calls,
-    SUM(r.n_gpu_events)::BIGINT AS device_rows,
-    SUM(r.dur)::BIGINT AS total_dur,
-    AVG(r.dur) AS avg_dur,
-    MEDIAN(r.dur) AS med_dur,
-    MAX(r.dur) AS max_dur
-FROM runtime AS r
-GROUP BY r.api;
-COMMENT ON VIEW launch_summary IS 'What the calls of the runtime cost the host, over all ranks.';
-COMMENT ON COLUMN launch_summary.api IS 'Name of the call.';
-COMMENT ON COLUMN launch_summary.kind IS 'Kind, as in runtime.';
-COMMENT ON COLUMN launch_summary.calls IS 'How many.';
-COMMENT ON COLUMN launch_summary.device_rows IS 'Device rows that they launched.';
-COMMENT ON COLUMN launch_summary.total_dur IS 'Sum of durations, ns.';
-COMMENT ON COLUMN launch_summary.avg_dur IS 'Mean duration, ns.';
-COMMENT ON COLUMN launch_summary.med_dur IS 'Median duration, ns.';
-COMMENT ON COLUMN launch_summary.max_dur IS 'Longest, ns.';
+    c.trace_id,
+    c.rank,
+    c.name,
+    c.device,
+    c.ts,
+    c.value
+FROM store.counter AS c;
+COMMENT ON VIEW counter IS 'Samples of counters (C events).';
+COMMENT ON COLUMN counter.trace_id IS 'File.';
+COMMENT ON COLUMN counter.rank IS 'Rank.';
+COMMENT ON COLUMN counter.name IS 'Name of the counter.';
+COMMENT ON COLUMN counter.device IS 'Device number; NULL when not told.';
+COMMENT ON COLUMN counter.ts IS 'Moment, ns after the run''s origin, on the common clock.';
+COMMENT ON COLUMN counter.value IS 'Value, as recorded.';

@@ -1,0 +1,134 @@
+-- Collectives over the ranks: bandwidth by size, who came late, who paid for it.
+
+CREATE VIEW collective_summary AS
+WITH
+paid AS (
+    SELECT
+        m.coll_id,
+        SUM(m.wait_dur)::BIGINT AS wait_dur,
+        SUM(m.transfer_dur)::BIGINT AS transfer_dur,
+        SUM(e.exposed_dur)::BIGINT AS exposed_dur
+    FROM store.collective_rank AS m
+    LEFT JOIN kernel_exposure AS e ON e.id = m.kernel_id
+    GROUP BY m.coll_id
+)
+SELECT
+    c.kind,
+    c.pg_key,
+    c.group_size,
+    c.dtype,
+    c.msg_bytes,
+    COUNT(*) AS operations,
+    MEDIAN(c.transfer_dur) AS med_transfer_dur,
+    MEDIAN(c.busbw) AS med_busbw,
+    SUM(c.last_arrival - c.first_arrival)::BIGINT AS skew_dur,
+    QUANTILE_CONT(c.busbw, 0.95) AS p95_busbw,
+    SUM(p.transfer_dur)::BIGINT AS transfer_dur,
+    SUM(p.wait_dur)::BIGINT AS wait_dur,
+    SUM(p.exposed_dur)::BIGINT AS exposed_dur
+FROM collective AS c
+LEFT JOIN paid AS p ON p.coll_id = c.coll_id
+GROUP BY c.kind, c.pg_key, c.group_size, c.dtype, c.msg_bytes;
+COMMENT ON VIEW collective_summary IS
+    'Collectives by kind, communicator and size, over all ranks.';
+COMMENT ON COLUMN collective_summary.kind IS 'Kind.';
+COMMENT ON COLUMN collective_summary.pg_key IS 'Communicator.';
+COMMENT ON COLUMN collective_summary.group_size IS 'Ranks of the communicator.';
+COMMENT ON COLUMN collective_summary.dtype IS 'Element type.';
+COMMENT ON COLUMN collective_summary.msg_bytes IS 'Size of nccl-tests, bytes.';
+COMMENT ON COLUMN collective_summary.operations IS 'How many; an operation counts once for all ranks.';
+COMMENT ON COLUMN collective_summary.med_transfer_dur IS 'Median transfer, ns.';
+COMMENT ON COLUMN collective_summary.med_busbw IS 'Median bus bandwidth, GB/s (1e9).';
+COMMENT ON COLUMN collective_summary.skew_dur IS
+    'Sum over operations of last minus first arrival, ns.';
+COMMENT ON COLUMN collective_summary.p95_busbw IS
+    '95th percentile of the bus bandwidth, what the fast ones reach, GB/s (1e9).';
+COMMENT ON COLUMN collective_summary.transfer_dur IS 'Sum of transfers over members, ns.';
+COMMENT ON COLUMN collective_summary.wait_dur IS 'Sum of waits over members, ns.';
+COMMENT ON COLUMN collective_summary.exposed_dur IS
+    'Sum over members of the time that no compute hides, ns; NULL on hosts.';
+
+CREATE VIEW collective_skew AS
+WITH
+paid AS (
+    SELECT
+        m.coll_id,
+        ARG_MIN(m.rank, m.ts) AS first_rank,
+        SUM(m.wait_dur)::BIGINT AS wait_dur,
+        MAX(t.clock_uncertainty_ns) AS clock_uncertainty_dur
+    FROM store.collective_rank AS m
+    JOIN store.trace AS t ON t.rank = m.rank
+    GROUP BY m.coll_id
+)
+SELECT
+    c.coll_id,
+    c.kind,
+    c.pg_key,
+    c.seq,
+    c.msg_bytes,
+    w.step,
+    c.first_arrival AS ts,
+    c.n_seen,
+    p.first_rank,
+    c.last_rank,
+    c.last_arrival - c.first_arrival AS skew_dur,
+    p.wait_dur,
+    c.last_arrival - c.first_arrival > p.clock_uncertainty_dur AS is_resolvable
+FROM collective AS c
+JOIN paid AS p ON p.coll_id = c.coll_id
+LEFT JOIN step_window AS w ON c.first_arrival >= w.ts AND c.first_arrival < w.ts + w.dur
+WHERE c.n_seen > 1;
+COMMENT ON VIEW collective_skew IS 'Who came first and last to each operation, and by how much.';
+COMMENT ON COLUMN collective_skew.coll_id IS 'Operation.';
+COMMENT ON COLUMN collective_skew.kind IS 'Kind.';
+COMMENT ON COLUMN collective_skew.pg_key IS 'Communicator.';
+COMMENT ON COLUMN collective_skew.seq IS 'Seq, as recorded.';
+COMMENT ON COLUMN collective_skew.msg_bytes IS 'Size of nccl-tests, bytes.';
+COMMENT ON COLUMN collective_skew.step IS 'Step of step_window in which it begins; NULL outside.';
+COMMENT ON COLUMN collective_skew.ts IS 'First arrival, ns after the run''s origin, on the common clock.';
+COMMENT ON COLUMN collective_skew.n_seen IS 'Members in these files; two or more.';
+COMMENT ON COLUMN collective_skew.first_rank IS 'Rank that came first.';
+COMMENT ON COLUMN collective_skew.last_rank IS 'Rank that came last.';
+COMMENT ON COLUMN collective_skew.skew_dur IS 'Last minus first arrival, ns.';
+COMMENT ON COLUMN collective_skew.wait_dur IS 'Sum of the waits of its members, ns.';
+COMMENT ON COLUMN collective_skew.is_resolvable IS
+    'The skew is above the uncertainty of the clocks of its ranks.';
+
+CREATE VIEW straggler AS
+WITH
+member AS (
+    SELECT
+        m.rank,
+        m.wait_dur,
+        s.is_resolvable AND s.last_rank = m.rank AS is_last,
+        s.wait_dur - m.wait_dur AS others_wait_dur,
+        call.ts + call.dur > s.ts AS is_host_late
+    FROM store.collective_rank AS m
+    JOIN collective_skew AS s ON s.coll_id = m.coll_id
+    LEFT JOIN store.kernel AS k ON k.id = m.kernel_id
+    LEFT JOIN store.slice AS call ON call.id = k.runtime_id
+)
+SELECT
+    m.rank,
+    COUNT(*) AS operations,
+    COUNT(*) FILTER (m.is_last) AS times_last,
+    COUNT(*) FILTER (m.is_last) / COUNT(*) AS last_frac,
+    COALESCE(SUM(m.others_wait_dur) FILTER (m.is_last), 0)::BIGINT AS caused_wait_dur,
+    SUM(m.wait_dur)::BIGINT AS own_wait_dur,
+    COALESCE(
+        SUM(m.others_wait_dur) FILTER (m.is_last AND m.is_host_late), 0
+    )::BIGINT AS host_late_wait_dur
+FROM member AS m
+GROUP BY m.rank
+ORDER BY m.rank;
+COMMENT ON VIEW straggler IS 'Which rank comes last to collectives, and what that costs the others.';
+COMMENT ON COLUMN straggler.rank IS 'Rank.';
+COMMENT ON COLUMN straggler.operations IS 'Operations in which it and another rank are seen.';
+COMMENT ON COLUMN straggler.times_last IS
+    'In how many it came last, by more than the clocks are uncertain.';
+COMMENT ON COLUMN straggler.last_frac IS 'Share of its operations, 0 to 1.';
+COMMENT ON COLUMN straggler.caused_wait_dur IS
+    'Sum of what the others waited in these, ns.';
+COMMENT ON COLUMN straggler.own_wait_dur IS 'Sum of what it waited for others, ns.';
+COMMENT ON COLUMN straggler.host_late_wait_dur IS
+    'Part of caused_wait_dur where its host launched after the first rank had arrived, ns; in the rest its device was late.';
