@@ -373,6 +373,7 @@ SELECT
         WHEN c.call_ts < c.ts AND (c.dur <= 10000 OR c.call_end_ts > c.ts) THEN 'launch_overhead'
         WHEN c.in_host_comm THEN 'comm_wait'
         WHEN c.call_ts < c.ts THEN 'unknown'
+        WHEN c.end_ts - c.call_end_ts > 100000 AND 2 * (c.end_ts - c.call_end_ts) >= c.dur THEN 'unknown'
         WHEN 2 * (c.end_ts - c.call_ts) >= c.dur THEN 'launch_overhead'
         WHEN c.in_dataloader THEN 'dataloader'
         WHEN c.in_sync OR c.in_copy THEN 'sync_drain'
