@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from ingest.pipeline import IngestOptions, Run, open_run
+from ingest.pipeline import Run
 from ingest.store import SQL, Store
 from replay.api import VIEWS
 from tests.kineto import AUTOGRAD, NETWORK, KinetoFile
@@ -43,7 +43,7 @@ def _training(folder: Path) -> list[Path]:
 
 
 def _running_ahead(folder: Path) -> list[Path]:
-    """A host that is done with step 1 at 50 and with step 2 at 100; its kernels end at 70 and 130."""
+    """A host that is done with its steps at 50 and 100; their kernels end at 70 and 130."""
     file = KinetoFile()
     file.step(1, (0, 50))
     file.launched("a", (40, 45), (48, 70))
@@ -177,7 +177,8 @@ CASES = (
         "gpu_idle",
         _training,
         "SELECT g.step, g.ts, g.dur, g.cause, p.name, n.name, s.name FROM gpu_idle g"
-        " LEFT JOIN kernel p ON p.id = g.prev_kernel_id LEFT JOIN kernel n ON n.id = g.next_kernel_id"
+        " LEFT JOIN kernel p ON p.id = g.prev_kernel_id"
+        " LEFT JOIN kernel n ON n.id = g.next_kernel_id"
         " LEFT JOIN slice s ON s.id = g.cpu_slice_id ORDER BY g.ts",
         [
             (1, 0, 12_000, "launch_overhead", None, "gemm", "cudaLaunchKernel"),
@@ -313,8 +314,20 @@ CASES = (
         "SELECT kind, group_size, dtype, msg_bytes, operations, med_transfer_dur, med_busbw,"
         " p95_busbw, skew_dur, transfer_dur, wait_dur, exposed_dur FROM collective_summary",
         [
-            ("all_reduce", 2, "Float", 4_000, 3, 20_000, 0.2)
-            + (pytest.approx(0.38), 30_000, 100_000, 30_000, 130_000)
+            (
+                "all_reduce",
+                2,
+                "Float",
+                4_000,
+                3,
+                20_000,
+                0.2,
+                pytest.approx(0.38),
+                30_000,
+                100_000,
+                30_000,
+                130_000,
+            )
         ],
     ),
     Case(
@@ -445,7 +458,7 @@ def test_a_gap_under_a_collective_of_the_host_waits_for_it(tmp_path: Path) -> No
 def test_parts_add_up_on_every_rank_and_step() -> None:
     """On a run of eight ranks, to the nanosecond."""
     sample = Path(__file__).resolve().parents[2] / "sample_traces" / "ddp8_h100"
-    with open_run([sample], options=IngestOptions()) as run:
+    with reading(sample) as run:
         assert run.store.rows(
             "SELECT COUNT(*) > 0, BOOL_AND(t.total_dur = t.compute_dur + t.exposed_comm_dur"
             " + t.exposed_memcpy_dur + t.idle_dur AND t.total_dur = w.dur),"
