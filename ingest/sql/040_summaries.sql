@@ -192,6 +192,12 @@ COMMENT ON COLUMN op_shape_summary.device_total_dur IS 'Device time with all ins
 
 CREATE VIEW module_summary AS
 WITH RECURSIVE
+launched AS (
+    SELECT * FROM store.launched
+),
+exposed AS (
+    SELECT * FROM store.exposed
+),
 module AS (
     SELECT
         s.id,
@@ -271,10 +277,10 @@ FROM module AS m
 JOIN store.name AS n ON n.name_id = m.name_id
 LEFT JOIN way AS w ON w.rank = m.rank AND w.name_id = m.name_id
 LEFT JOIN own AS o ON o.module_id = m.id
-ASOF LEFT JOIN store.launched AS a ON a.utid = m.utid AND m.ts > a.ts
-ASOF LEFT JOIN store.launched AS b ON b.utid = m.utid AND m.ts + m.dur > b.ts
-ASOF LEFT JOIN store.exposed AS e ON e.utid = m.utid AND m.ts > e.ts
-ASOF LEFT JOIN store.exposed AS f ON f.utid = m.utid AND m.ts + m.dur > f.ts
+ASOF LEFT JOIN launched AS a ON a.utid = m.utid AND m.ts > a.ts
+ASOF LEFT JOIN launched AS b ON b.utid = m.utid AND m.ts + m.dur > b.ts
+ASOF LEFT JOIN exposed AS e ON e.utid = m.utid AND m.ts > e.ts
+ASOF LEFT JOIN exposed AS f ON f.utid = m.utid AND m.ts + m.dur > f.ts
 GROUP BY m.rank, n.name;
 COMMENT ON VIEW module_summary IS
     'Which nn.Module (with_stack) launches the device time. Backward runs on another thread, outside of modules.';
@@ -291,6 +297,12 @@ COMMENT ON COLUMN module_summary.exposed_comm_dur IS
 
 CREATE VIEW annotation_summary AS
 WITH
+launched AS (
+    SELECT * FROM store.launched
+),
+exposed AS (
+    SELECT * FROM store.exposed
+),
 own AS (
     SELECT
         k.annotation_id,
@@ -311,10 +323,10 @@ SELECT
 FROM store.slice AS s
 JOIN store.name AS n ON n.name_id = s.name_id
 LEFT JOIN own AS o ON o.annotation_id = s.id
-ASOF LEFT JOIN store.launched AS a ON a.utid = s.utid AND s.ts > a.ts
-ASOF LEFT JOIN store.launched AS b ON b.utid = s.utid AND s.ts + s.dur > b.ts
-ASOF LEFT JOIN store.exposed AS e ON e.utid = s.utid AND s.ts > e.ts
-ASOF LEFT JOIN store.exposed AS f ON f.utid = s.utid AND s.ts + s.dur > f.ts
+ASOF LEFT JOIN launched AS a ON a.utid = s.utid AND s.ts > a.ts
+ASOF LEFT JOIN launched AS b ON b.utid = s.utid AND s.ts + s.dur > b.ts
+ASOF LEFT JOIN exposed AS e ON e.utid = s.utid AND s.ts > e.ts
+ASOF LEFT JOIN exposed AS f ON f.utid = s.utid AND s.ts + s.dur > f.ts
 WHERE s.cat = 'user_annotation'
 GROUP BY s.rank, n.name;
 COMMENT ON VIEW annotation_summary IS 'Which annotation (record_function) launches the device time.';

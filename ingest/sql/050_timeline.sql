@@ -126,8 +126,10 @@ row_of_kind AS (
     UNION ALL
     SELECT s.trace_id, s.rank, s.ts, s.dur, CASE WHEN n.name_id IS NULL THEN 7 ELSE 6 END
     FROM store.slice AS s
+    LEFT JOIN store.cpu_op AS around ON around.id = s.parent_id
     LEFT JOIN named AS n ON n.name_id = s.name_id
-    WHERE s.cat = 'cpu_op' OR (n.name_id IS NOT NULL AND s.cat IN ('user_annotation', 'python_function'))
+    WHERE (s.cat = 'cpu_op' AND around.id IS NULL)
+        OR (n.name_id IS NOT NULL AND s.cat IN ('cpu_op', 'user_annotation', 'python_function'))
 ),
 edge AS (
     SELECT
