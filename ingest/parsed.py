@@ -2,27 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ingest.issues import IssueLog
 
 Schema: TypeAlias = Mapping[str, pl.DataType | type[pl.DataType]]
-
-SLICE_SCHEMA: Schema = {
-    "cat": pl.String,
-    "name": pl.String,
-    "pid": pl.String,
-    "tid": pl.String,
-    "ts": pl.Int64,
-    "dur": pl.Int64,
-    "correlation": pl.UInt64,
-    "external_id": pl.UInt64,
-    "args": pl.String,
-    "repair": pl.String,
-}
-"""Complete (`X`) events in the order of the file; times are ns as recorded."""
 
 DEVICE_SCHEMA: Schema = {
     "row": pl.Int64,
@@ -59,21 +47,22 @@ CPU_OP_SCHEMA: Schema = {
     "fwd_thread_id": pl.Int64,
     "record_function_id": pl.Int64,
     "ev_idx": pl.Int64,
-    "input_dims": pl.String,
-    "input_type": pl.String,
-    "input_strides": pl.String,
-    "concrete_inputs": pl.String,
-    "kernel_backend": pl.String,
+    "input_dims": pl.Int32,
+    "input_type": pl.Int32,
+    "input_strides": pl.Int32,
+    "concrete_inputs": pl.Int32,
+    "kernel_backend": pl.Int32,
 }
+"""Texts are numbers of `Words.values`."""
 FLOW_SCHEMA: Schema = {
-    "ph": pl.String,
-    "name": pl.String,
-    "id": pl.String,
-    "pid": pl.String,
-    "tid": pl.String,
+    "is_start": pl.Boolean,
+    "name": pl.Int32,
+    "id": pl.Int64,
+    "text_id": pl.Int32,
+    "thread": pl.Int32,
     "ts": pl.Int64,
 }
-"""Ends of arrows: `ph` is s (start) or f (finish)."""
+"""Ends of arrows: `name` is a category; an id that is no whole number is a text (of `values`)."""
 
 LABEL_SCHEMA: Schema = {
     "kind": pl.String,
@@ -83,20 +72,81 @@ LABEL_SCHEMA: Schema = {
 }
 """Metadata (`M`) events: process_name, process_labels, process_sort_index, thread_name, ..."""
 
+MEMORY_SCHEMA: Schema = {
+    "thread": pl.Int32,
+    "ts": pl.Int64,
+    "device_type": pl.Int64,
+    "device": pl.Int64,
+    "addr": pl.UInt64,
+    "bytes": pl.Int64,
+    "total_allocated": pl.UInt64,
+    "total_reserved": pl.UInt64,
+}
+"""Allocations and releases (`[memory]` instants of profile_memory)."""
+
+COUNTER_SCHEMA: Schema = {
+    "thread": pl.Int32,
+    "ts": pl.Int64,
+    "name": pl.String,
+    "value": pl.Float64,
+}
+"""Samples of counters (`C` events), one row per series."""
+
+
+class Sparse(NamedTuple):
+    """Ids that few rows have."""
+
+    row: NDArray[np.int32]
+    value: NDArray[np.uint64]
+
+
+class Arguments(NamedTuple):
+    """Arguments of some rows, as shapes and numbers: row r has `numbers[first[r]:first[r + 1]]`."""
+
+    row: NDArray[np.int32]
+    shape: NDArray[np.int64]
+    first: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+class Slices(NamedTuple):
+    """Complete (`X`) events in the order of the file; times are ns as recorded."""
+
+    category: NDArray[np.int16]
+    name: NDArray[np.int32]
+    thread: NDArray[np.int32]
+    ts: NDArray[np.int64]
+    dur: NDArray[np.int64]
+    args_id: NDArray[np.int32]
+    """Number of the arguments in the store; -1: none."""
+    repair: NDArray[np.int8]
+    """0: none, 1: clamped, 2: unfinished."""
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """One file as columns."""
+    """One file as columns; names, categories and threads are numbers of the run's words."""
 
     header: Mapping[str, object]
     """Top-level keys beside the events."""
+    digest: str
+    """SHA-256 of the stored bytes."""
     n_events: int
     complete: bool
     """False when the file ends before its events do."""
-    slices: pl.DataFrame
+    slices: Slices
+    correlation: Sparse
+    external_id: Sparse
     device: pl.DataFrame
     sync: pl.DataFrame
     cpu_op: pl.DataFrame
     flows: pl.DataFrame
     labels: pl.DataFrame
+    memory: pl.DataFrame
+    counters: pl.DataFrame
+    messages: Arguments
+    """Of the rows that may describe communication."""
     log: IssueLog = field(repr=False)

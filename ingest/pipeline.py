@@ -15,21 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.errors import TraceError, UserError
+from ingest.lexicon.words import Words
 from ingest.normalise.correlate import link
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
 from ingest.normalise.tables import Rows, failure_stat, frames
 from ingest.parsed import Parsed
-from ingest.readers.kineto import read_kineto
+from ingest.readers.kineto import ArgumentRows, read_kineto
 from ingest.readers.source import Source
-from ingest.store import FORMAT_NAME, SCHEMA_VERSION, SQL, Store
+from ingest.store import FORMAT_NAME, SCHEMA_VERSION, Store
 
 Int64 = NDArray[np.int64]
 Progress = Callable[[str], None]
 
 _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".yaml", ".yml")
 _MOST_RANKS = 1 << 31
+_ROW_GROUP = 122_880
+"""Rows that DuckDB packs together."""
 _RANK_IN_NAME = re.compile(
     r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
     r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)(?!\.\d{10})",
@@ -168,12 +171,12 @@ def _is_store(path: Path) -> bool:
 def _digests(
     files: Sequence[Path], options: IngestOptions
 ) -> tuple[list[tuple[Path, str]], tuple[FailedFile, ...]]:
-    """Content hash of each file; an unreadable one fails alone, unless it is the only one."""
+    """Fingerprint of each file; an unreadable one fails alone, unless it is the only one."""
     found: list[tuple[Path, str]] = []
     failed: list[FailedFile] = []
     for path in files:
         try:
-            found.append((path, Source(path).sha256()))
+            found.append((path, Source(path).fingerprint()))
         except TraceError as error:
             _fail(path, error, failed, alone=len(files) == 1 or options.strict)
     return found, tuple(failed)
@@ -242,15 +245,12 @@ def _write(
     target: Path, digests: Sequence[tuple[Path, str]], options: IngestOptions
 ) -> tuple[FailedFile, ...]:
     """Read the files and write the store under a temporary name, then rename it."""
-    files, failed = _read(digests, options)
-    rows = normalise(files, options.progress)
-    options.progress("writing the store")
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)
     Path(temporary).unlink()
     try:
-        _fill(Path(temporary), rows, failed)
+        failed = _fill(Path(temporary), digests, options)
         Path(temporary).replace(target)
     except OSError as error:
         raise TraceError(
@@ -263,50 +263,94 @@ def _write(
     return failed
 
 
-def _fill(path: Path, rows: Rows, failed: Sequence[FailedFile]) -> None:
+def _fill(
+    path: Path, digests: Sequence[tuple[Path, str]], options: IngestOptions
+) -> tuple[FailedFile, ...]:
+    words = Words()
     with Store.create(path) as store:
-        for table, frame in frames(rows):
-            store.insert(table, frame)
-        store.insert("import_stat", failure_stat(len(failed)))
-        for views in sorted(SQL.glob("0[2-9]*.sql")):
-            store.run_file(views)
-        store.set_meta(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "format": FORMAT_NAME,
-                **{f"failed:{failure.path}": failure.reason for failure in failed},
-            }
-        )
+        with store.filling():
+            files, failed = _read(digests, words, store, options)
+            rows = normalise(files, words, options.progress)
+            options.progress("writing the store")
+            for table, frame in frames(rows):
+                store.insert(table, frame)
+            store.insert("import_stat", failure_stat(len(failed)))
+            store.make_views()
+            store.set_meta(
+                {
+                    "schema_version": SCHEMA_VERSION,
+                    "format": FORMAT_NAME,
+                    **{f"failed:{failure.path}": failure.reason for failure in failed},
+                }
+            )
         store.flush()
+    return failed
 
 
 def _read(
-    digests: Sequence[tuple[Path, str]], options: IngestOptions
+    digests: Sequence[tuple[Path, str]], words: Words, store: Store, options: IngestOptions
 ) -> tuple[list[TraceFile], tuple[FailedFile, ...]]:
-    parsed: list[tuple[Path, str, Parsed]] = []
+    parsed: list[tuple[Path, Parsed]] = []
     failed: list[FailedFile] = []
-    seen: dict[str, Parsed] = {}
-    for number, (path, digest) in enumerate(digests):
+    sink = _Sink(store)
+    for number, (path, _) in enumerate(digests):
         options.progress(f"reading {path.name} ({number + 1} of {len(digests)})")
-        if digest in seen:
-            seen[digest].log.count("duplicate_file")
+        if (twin := _twin(path, parsed)) is not None:
+            twin.log.count("duplicate_file")
             continue
-        source = Source(path)
         try:
-            one = read_kineto(source, strict=options.strict)
+            one = read_kineto(Source(path), words, sink, strict=options.strict)
         except TraceError as error:
             _fail(path, error, failed, alone=len(digests) == 1 or options.strict)
             continue
-        seen[digest] = one
-        parsed.append((path, digest, one))
+        parsed.append((path, one))
+    sink.flush()
     if not parsed:
         raise TraceError("no trace could be read: " + "; ".join(f.reason for f in failed))
     return _with_ranks(parsed), tuple(failed)
 
 
-def _with_ranks(parsed: Sequence[tuple[Path, str, Parsed]]) -> list[TraceFile]:
+def _twin(path: Path, parsed: Sequence[tuple[Path, Parsed]]) -> Parsed | None:
+    """A file that was read and has the very content of this one."""
+    size = path.stat().st_size
+    same_size = [one for other, one in parsed if other.stat().st_size == size]
+    if not same_size:
+        return None
+    digest = Source(path).sha256()
+    return next((one for one in same_size if one.digest == digest), None)
+
+
+class _Sink:
+    """Writes arguments to the store in batches of about a row group."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: list[ArgumentRows] = []
+        self.count = 0
+
+    def write(self, rows: ArgumentRows) -> None:
+        """Take rows; their numbers go on from `count`."""
+        self._waiting.append(rows)
+        self.count += len(rows.args_id)
+        if sum(len(one.args_id) for one in self._waiting) >= _ROW_GROUP:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._waiting:
+            counts = np.concatenate([np.diff(one.first) for one in self._waiting])
+            self._store.insert_arguments(
+                np.concatenate([one.args_id for one in self._waiting]),
+                np.concatenate([one.shape for one in self._waiting]),
+                np.concatenate([[0], np.cumsum(counts)]),
+                np.concatenate([one.numbers for one in self._waiting]),
+            )
+            self._waiting.clear()
+
+
+def _with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
     """Rank of each file: recorded, else from its name, else by order (never one that is taken)."""
-    infos = [_distributed_info(one) for _, _, one in parsed]
+    infos = [_distributed_info(one) for _, one in parsed]
     ranks: list[int | None] = [_whole(info.get("rank")) for info in infos]
     sources = ["distributedInfo" if rank is not None else "" for rank in ranks]
     missing = [index for index, rank in enumerate(ranks) if rank is None]
@@ -316,24 +360,21 @@ def _with_ranks(parsed: Sequence[tuple[Path, str, Parsed]]) -> list[TraceFile]:
     if None not in usable and len(set(usable)) == len(usable) and not taken & set(usable):
         for index in missing:
             ranks[index], sources[index] = named[index], "file name"
-            parsed[index][2].log.count("rank_from_name")
+            parsed[index][1].log.count("rank_from_name")
     else:
         free = (rank for rank in range(len(parsed) + len(taken)) if rank not in taken)
         for index in missing:
             ranks[index], sources[index] = next(free), "order"
-            parsed[index][2].log.count("rank_from_order")
+            parsed[index][1].log.count("rank_from_order")
     files = [
         TraceFile(
             path=path,
-            digest=digest,
             parsed=one,
             rank=rank if rank is not None else 0,
             rank_source=source,
             world_size=_whole(info.get("world_size")),
         )
-        for (path, digest, one), rank, source, info in zip(
-            parsed, ranks, sources, infos, strict=True
-        )
+        for (path, one), rank, source, info in zip(parsed, ranks, sources, infos, strict=True)
     ]
     _refuse_two_files_of_one_rank(files)
     return sorted(files, key=lambda file: file.rank)
@@ -368,10 +409,10 @@ def _refuse_two_files_of_one_rank(files: Sequence[TraceFile]) -> None:
             )
 
 
-def normalise(files: Sequence[TraceFile], progress: Progress) -> Rows:
+def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> Rows:
     """The passes in order: gather, link, device clock, collectives, rank clocks."""
     progress("linking")
-    gathered = gather(files)
+    gathered = gather(files, words)
     links = link(gathered)
     logs = [file.parsed.log for file in files]
     for trace_id, log in enumerate(logs):
@@ -392,12 +433,14 @@ def normalise(files: Sequence[TraceFile], progress: Progress) -> Rows:
         logs[position].count(name, unmatched.members)
     clocks = collectives.matched.clocks
     ts = clocks.corrected(times.ts, gathered.trace)
+    moved_ns = int(ts.min()) if len(ts) else 0
     return Rows(
-        gathered=replace_origin(gathered, int(ts.min()) if len(ts) else 0),
+        gathered=replace_origin(gathered, moved_ns),
         links=links,
         times=times,
         collectives=collectives,
-        ts=ts - (int(ts.min()) if len(ts) else 0),
+        ts=ts - moved_ns,
+        origin_moved_ns=moved_ns,
         device=device,
     )
 

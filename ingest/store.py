@@ -9,6 +9,8 @@ from typing import Any, Self
 import duckdb
 import numpy as np
 import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
 from polars.io.plugins import register_io_source
 
 from ingest.errors import TraceError, UsageError
@@ -19,7 +21,9 @@ Params = Sequence[object] | Mapping[str, object]
 """Values of `$1, $2` by place, or of `$name` by name."""
 
 SQL = Path(__file__).with_name("sql")
-SCHEMA_VERSION = "1"
+VIEW_FILES = tuple(sorted(SQL.glob("0[2-9]*.sql")))
+"""Public views and macros, in the order in which they build on one another."""
+SCHEMA_VERSION = "2"
 FORMAT_NAME = "trace-replay store"
 _SCHEMA_HINT = "tables and columns: replay schema"
 _KEEP = "keep the rows of a query with: replay sql TRACE QUERY -o FILE.parquet"
@@ -27,6 +31,11 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "lock_configuration": "true",
 }
+_WRITING: dict[str, str | bool | int | float | list[str]] = {
+    "memory_limit": "256MB",
+    "preserve_insertion_order": "true",
+}
+"""Rows go to the file as they come: the writer needs no more than a few row groups."""
 _CHUNK = 100_000
 _INTERRUPTED = "Query interrupted"
 """DuckDB's RuntimeError when Ctrl-C ends a query."""
@@ -53,7 +62,7 @@ class Store:
             OSError: the file cannot be written.
         """
         with _writing():
-            store = cls(duckdb.connect(str(path)), path)
+            store = cls(duckdb.connect(str(path), config=_WRITING), path)
             store.run_file(SQL / "010_tables.sql")
         return store
 
@@ -108,6 +117,11 @@ class Store:
         with _writing():
             self._connection.execute(path.read_text(encoding="utf-8"))
 
+    def make_views(self) -> None:
+        """Create the public views and macros."""
+        for path in VIEW_FILES:
+            self.run_file(path)
+
     def insert(self, table: str, frame: pl.DataFrame) -> None:
         """Append a frame to a base table; columns go by name.
 
@@ -123,6 +137,39 @@ class Store:
                 f"INSERT INTO store.{table} ({names}) SELECT {names} FROM incoming"  # noqa: S608  (our own names)
             )
         self._connection.unregister("incoming")
+
+    def insert_arguments(
+        self,
+        args_id: NDArray[np.int64],
+        shape: NDArray[np.int64],
+        first: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+    ) -> None:
+        """Append arguments; row r has `numbers[first[r]:first[r + 1]]`.
+
+        Raises:
+            OSError: the file cannot be written, for want of room say.
+        """
+        incoming = pa.table(
+            {
+                "args_id": args_id,
+                "shape_id": shape,
+                "numbers": pa.LargeListArray.from_arrays(pa.array(first), pa.array(numbers)),
+            }
+        )
+        self._connection.register("incoming", incoming)
+        with _writing():
+            self._connection.execute("INSERT INTO store.args SELECT * FROM incoming")
+        self._connection.unregister("incoming")
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """One transaction for all that is written: it goes to the file once, as it comes."""
+        with _writing():
+            self._connection.begin()
+        yield
+        with _writing():
+            self._connection.commit()
 
     def flush(self) -> None:
         """Bring everything to the file; closing alone would keep silent about a full disk.

@@ -8,7 +8,7 @@ from time import perf_counter
 from ingest import pipeline
 from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
-from ingest.store import SQL, Store
+from ingest.store import Store
 from replay.graph.build import build
 from replay.results.fidelity import baseline
 from replay.results.metrics import breakdown
@@ -21,8 +21,6 @@ from whatif.scenario import Scenario
 from whatif.study import study
 
 Paths = Sequence[Path | str]
-
-VIEWS = sorted(SQL.glob("0[2-9]*.sql"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +172,7 @@ def schema(
     """
     if not paths:
         with Store.create(Path(":memory:")) as store:
-            for views in VIEWS:
-                store.run_file(views)
+            store.make_views()
             return describe(store, table)
     with open_run(paths, options=options) as run:
         return run.describe(table)

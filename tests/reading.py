@@ -1,12 +1,20 @@
 """Raw text of traces for tests of the reader, and the tables that come of it; times in us."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ingest.issues import IssueLog
+from ingest.lexicon.distinct import Lexicon
+from ingest.lexicon.words import Words
+from ingest.parsed import Parsed
 from ingest.pipeline import IngestOptions, Run, open_run
+from ingest.readers.batches import Batch
+from ingest.readers.kineto import ArgumentRows, read_kineto
+from ingest.readers.source import Source
+from ingest.readers.stream import read_events
 
 Row = tuple[Any, ...]
 
@@ -47,6 +55,47 @@ def write(path: Path, content: str | bytes) -> Path:
     """A file with this content."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+class Bytes(Source):
+    """A trace in memory, called `t.json`."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(Path("t.json"))
+        object.__setattr__(self, "data", data)
+
+    data: bytes
+
+    def blocks(self, log: IssueLog, digest: Callable[[bytes], None]) -> Iterator[bytes]:  # noqa: ARG002
+        """All of it."""
+        yield self.data
+
+
+class Dropped:
+    """Takes arguments and only counts them."""
+
+    count = 0
+
+    def write(self, rows: ArgumentRows) -> None:
+        """Take some."""
+        self.count += len(rows.args_id)
+
+
+def parse(source: Source | bytes, *, strict: bool = False) -> Parsed:
+    """The columns of one file, and none of the store."""
+    source = Bytes(source) if isinstance(source, bytes) else source
+    return read_kineto(source, Words(), Dropped(), strict=strict)
+
+
+def count_events(data: bytes, *, strict: bool = False) -> tuple[int, bool, dict[str, int]]:
+    """Events of one file, whether it is whole, and what was odd; without its columns."""
+    log, found = IssueLog(), [0]
+
+    def take(batch: Batch) -> None:
+        found[0] += len(batch)
+
+    ending = read_events(Bytes(data), Lexicon(), take, log, strict=strict)
+    return found[0], ending.complete, log.counts
 
 
 @contextmanager

@@ -150,7 +150,7 @@ class FileClocks:
     spread_ns: float
     """Median over matched device collectives of (last end - first end), after the fit."""
 
-    def corrected(self, ts_ns: Int64, file: Int64) -> Int64:
+    def corrected(self, ts_ns: Int64, file: NDArray[np.integer]) -> Int64:
         """Times on the reference clock."""
         drifted = np.rint(self.drift[file] * (ts_ns - self.reference_ns)).astype(np.int64)
         aligned: Int64 = ts_ns - self.offset_ns[file] - drifted

@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,9 +62,8 @@ def _sources(
     gathered: Gathered, links: Links, ts: Int64, stream: Int64
 ) -> tuple[list[MemberSource], Int64]:
     on_device = np.flatnonzero(gathered.on_device & (links.kernel_class == KernelClass.COLLECTIVE))
-    name, cat = gathered.slices["name"], gathered.slices["cat"]
     on_host = np.flatnonzero(
-        ((cat == "user_annotation") & name.str.contains(HOST_MEMBER)).to_numpy()
+        gathered.is_category("user_annotation") & gathered.name_matches(HOST_MEMBER)
     )
     reader = _Reader(gathered)
     sources, records = [], []
@@ -97,7 +95,7 @@ def _sources(
                 name=reader.name(row),
                 ts_ns=int(gathered.ts[row]),
                 dur_ns=int(gathered.dur[row]),
-                stream=int(gathered.slices["utid"][row]),
+                stream=int(gathered.utid[row]),
                 launch_ns=int(gathered.ts[call]) if call >= 0 else -1,
                 on_host=True,
                 args=reader.args(row),
@@ -109,21 +107,31 @@ def _sources(
 
 
 class _Reader:
-    """Names and decoded arguments of single rows."""
+    """Names and decoded arguments of single rows; arguments of those that may tell of messages."""
 
     def __init__(self, gathered: Gathered) -> None:
-        self._parent = gathered.parent
-        self._names = gathered.slices["name"]
-        self._args = gathered.slices["args"]
+        self._gathered = gathered
         self._decoded: dict[int, Mapping[str, object]] = {}
+        self._place: dict[int, tuple[int, int]] = {}
+        for trace_id, (file, id_of) in enumerate(zip(gathered.files, gathered.id_of, strict=True)):
+            ids = id_of[file.parsed.messages.row].tolist()
+            self._place.update({row: (trace_id, place) for place, row in enumerate(ids)})
 
     def name(self, row: int) -> str:
-        return str(self._names[row])
+        return self._gathered.name_text(row)
 
     def args(self, row: int) -> Mapping[str, object]:
         if row not in self._decoded:
-            self._decoded[row] = _decode(self._args[row])
+            self._decoded[row] = self._decode(row)
         return self._decoded[row]
+
+    def _decode(self, row: int) -> Mapping[str, object]:
+        if row not in self._place:
+            return {}
+        trace_id, place = self._place[row]
+        messages = self._gathered.files[trace_id].parsed.messages
+        numbers = messages.numbers[messages.first[place] : messages.first[place + 1]]
+        return self._gathered.words.arguments_of(int(messages.shape[place]), numbers)
 
     def host_row(self, row: int) -> HostRow:
         return HostRow(self.name(row), self.args(row))
@@ -132,18 +140,8 @@ class _Reader:
         found: list[int] = []
         while row >= 0 and len(found) < _LEVELS:
             found.append(row)
-            row = int(self._parent[row])
+            row = int(self._gathered.parent[row])
         return found
-
-
-def _decode(raw: str | None) -> Mapping[str, object]:
-    if raw is None:
-        return {}
-    try:
-        decoded = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return {}
-    return decoded if isinstance(decoded, dict) else {}
 
 
 def _issuers(gathered: Gathered, members: Int64) -> dict[int, int]:
@@ -154,8 +152,7 @@ def _issuers(gathered: Gathered, members: Int64) -> dict[int, int]:
     issuer: dict[int, int] = {int(row): -1 for row in members}
     if not issuer:
         return issuer
-    name = gathered.slices["name"]
-    is_record = name.str.contains(_HOST_RECORD).to_numpy()
+    is_record = gathered.name_matches(_HOST_RECORD)
     parent = gathered.parent
     inner = (parent >= 0) & is_record[parent]
     calls = np.flatnonzero(is_record & ~inner)
@@ -202,14 +199,13 @@ def _pair_in_order(
     Rows of a file are numbered in the order of their starts. A call that began after the member
     did is none of its: members of work issued before the window come first and stay without one.
     """
-    name = gathered.slices["name"]
     waiting: dict[str, deque[int]] = {}
     for call in calls:
-        operation = _operation(str(name[call]))
+        operation = _operation(gathered.name_text(call))
         if operation is not None:
             waiting.setdefault(operation, deque()).append(call)
     for row in rows:
-        queue = waiting.get(_operation(str(name[row])) or "")
+        queue = waiting.get(_operation(gathered.name_text(row)) or "")
         if queue and gathered.ts[queue[0]] <= gathered.ts[row]:
             issuer[row] = queue.popleft()
 

@@ -1,6 +1,7 @@
 """Gathered rows, links and collectives -> frames of the base tables."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,17 +10,31 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ingest.issues import BY_NAME
+from ingest.lexicon.columns import Values
+from ingest.lexicon.lexer import NUMBER
+from ingest.lexicon.shapes import decoded
+from ingest.lexicon.words import Words, text
 from ingest.normalise.align import MemberState, Operations
 from ingest.normalise.correlate import Links
 from ingest.normalise.device_times import DeviceTimes
-from ingest.normalise.gather import Gathered, TraceFile
+from ingest.normalise.gather import Gathered, TraceFile, innermost_at
 from ingest.normalise.meetings import RunCollectives, group_rows
 from ingest.normalise.messages import DTYPE_NAMES
 from ingest.vocab import CollectiveKind
 
+Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
 
 _INT64_LIMIT = 1 << 63
+_ROWS_AT_ONCE = 1 << 19
+_STEP = r"^ProfilerStep#\d{1,18}$"
+_STEP_NAME = re.compile(_STEP, re.ASCII)
+_MOVED = 3
+_GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
+_REPAIRS = (None, "clamped", "unfinished", "moved")
+"""By code: none, `CLAMPED`, `UNFINISHED` (of the reader), `_MOVED`."""
+_OP_TEXTS = ("input_dims", "input_type", "input_strides", "concrete_inputs", "kernel_backend")
 _P2P = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 _TWICE = (CollectiveKind.ALL_REDUCE,)
 _SHARED = (CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL)
@@ -35,32 +50,37 @@ class Rows:
     collectives: RunCollectives
     ts: Int64
     """Starts of all slices on the common clock, ns after the run's origin."""
+    origin_moved_ns: int
+    """By how much the origin moved when the clocks were aligned."""
     device: pl.DataFrame
     """Device columns by slice id."""
 
-    @property
-    def rank(self) -> Int64:
-        """Per slice."""
-        return np.array([file.rank for file in self.gathered.files], np.int64)[self.gathered.trace]
+    def rank(self, rows: Int64 | slice) -> Int64:
+        """Rank of some slices."""
+        ranks = np.array([file.rank for file in self.gathered.files], np.int64)
+        return ranks[self.gathered.trace[rows]]
 
 
 def frames(rows: Rows) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Every base table with its frame, in the order in which they are written."""
-    names, name_id = _names(rows.gathered)
+    """Every base table with its frame, in the order of writing; big ones come in parts."""
+    names, dense = _names(rows.gathered)
     yield "name", names
+    yield "shape", _shapes(rows.gathered.words)
     yield "trace", _trace(rows)
     yield "device", _device(rows.gathered)
     yield "process", _process(rows.gathered)
     yield "thread", _thread(rows)
-    steps = _step(rows)
-    yield "step", steps
-    yield "slice", _slice(rows, name_id)
-    yield "slice_args", _slice_args(rows.gathered)
+    yield "step", _step(rows)
+    for first in range(0, len(rows.gathered), _ROWS_AT_ONCE):
+        yield "slice", _slice(rows, slice(first, first + _ROWS_AT_ONCE), dense)
     yield "cpu_op", _cpu_op(rows)
     yield "runtime", _runtime(rows)
-    yield "kernel", _kernel(rows, name_id)
+    yield "kernel", _kernel(rows, dense)
     yield "sync", _sync(rows)
-    yield "flow", _flow(rows)
+    for trace_id in range(len(rows.gathered.files)):
+        yield "flow", _flow(rows, trace_id)
+    yield "memory_event", _memory_event(rows)
+    yield "counter", _counter(rows)
     yield "process_group", _process_group(rows)
     yield "collective", _collective(rows)
     yield "collective_rank", _collective_rank(rows)
@@ -73,17 +93,35 @@ def _process_group(rows: Rows) -> pl.DataFrame:
     return pl.DataFrame(group_rows(rows.collectives), schema_overrides=types, strict=False)
 
 
-def _or_null(values: Int64) -> pl.Series:
+def _or_null(values: Int32 | Int64) -> pl.Series:
     """Row numbers as a column, -1 as NULL."""
     series = pl.Series(values)
     return series.set(series < 0, None)
 
 
-def _names(gathered: Gathered) -> tuple[pl.DataFrame, Int64]:
-    names = gathered.slices["name"].unique(maintain_order=True)
-    table = pl.DataFrame({"name": names, "name_id": np.arange(len(names), dtype=np.int32)})
-    ids = gathered.slices.select("name").join(table, on="name", how="left", maintain_order="left")
-    return table, ids["name_id"].to_numpy()
+def _names(gathered: Gathered) -> tuple[pl.DataFrame, Int32]:
+    """Names that a row has, and their ids by number of the words; a broken file leaves others."""
+    texts = gathered.words.names.texts
+    used = np.zeros(len(texts), np.bool_)
+    used[gathered.name] = True
+    dense = np.cumsum(used, dtype=np.int32) - 1
+    names = [texts[number] for number in np.flatnonzero(used).tolist()]
+    return pl.DataFrame({"name_id": np.arange(len(names)), "name": names}), dense
+
+
+def _shapes(words: Words) -> pl.DataFrame:
+    """Shapes of arguments: the texts between the numbers, and which numbers are Python's ids."""
+    legal = words.lexicon.args.legal(np.arange(len(words.lexicon.args.texts)))
+    found = [
+        (number, text.decode("utf-8").split(chr(NUMBER)), *words.python_places(number))
+        for number, text in enumerate(words.lexicon.args.texts)
+        if legal[number]
+    ]
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        "shape_id": pl.Int64, "parts": pl.List(pl.String), "python_id_at": pl.Int64,
+        "python_parent_at": pl.Int64, "python_module_at": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _trace(rows: Rows) -> pl.DataFrame:
@@ -102,20 +140,20 @@ def _trace(rows: Rows) -> pl.DataFrame:
                 "device_clock_offset_ns": rows.times.offset_ns[trace_id],
                 "first_ts": int(rows.ts[mine].min()) if mine.any() else None,
                 "last_ts": int(ends.max()) if mine.any() else None,
-                **_header(file),
+                **_header(file, rows.gathered.words.categories.add("python_function")),
             }
         )
     return pl.DataFrame(described, strict=False, infer_schema_length=None)
 
 
-def _header(file: TraceFile) -> dict[str, object]:
-    header, slices = file.parsed.header, file.parsed.slices
+def _header(file: TraceFile, python_function: int) -> dict[str, object]:
+    header = file.parsed.header
     info = header.get("distributedInfo")
     backend = info.get("backend") if isinstance(info, dict) else None
     shapes = file.parsed.cpu_op["input_dims"].is_not_null().any()
     return {
         "path": str(file.path),
-        "sha256": file.digest,
+        "sha256": file.parsed.digest,
         "format": "kineto",
         "rank": file.rank,
         "world_size": file.world_size,
@@ -130,7 +168,7 @@ def _header(file: TraceFile) -> dict[str, object]:
         "n_events": file.parsed.n_events,
         "complete": file.parsed.complete,
         "has_shapes": bool(shapes),
-        "has_stacks": bool((slices["cat"] == "python_function").any()),
+        "has_stacks": bool((file.parsed.slices.category == python_function).any()),
         "has_sync_events": len(file.parsed.sync) > 0,
         "metadata": json.dumps(dict(header), ensure_ascii=False, default=str),
     }
@@ -215,89 +253,116 @@ def _thread(rows: Rows) -> pl.DataFrame:
 
 def _roles(rows: Rows) -> list[str]:
     gathered = rows.gathered
-    utid = gathered.slices["utid"].to_numpy()
-    name, cat = gathered.slices["name"], gathered.slices["cat"]
-    marks: dict[str, pl.Series] = {
-        "stream": pl.Series(gathered.on_device),
-        "main": name.str.starts_with("ProfilerStep#") & (cat == "user_annotation"),
-        "autograd": name.str.starts_with("autograd::engine::"),
-        "dataloader": name.str.contains("DataLoader|dataloader"),
-        "collective": name.str.contains(r"^(?:gloo|mpi|ucc):"),
+    utid = gathered.utid
+    marks: dict[str, Bool] = {
+        "stream": gathered.on_device,
+        "main": gathered.is_category("user_annotation") & gathered.name_matches("^ProfilerStep#"),
+        "autograd": gathered.name_matches("^autograd::engine::"),
+        "dataloader": gathered.name_matches("DataLoader|dataloader"),
+        "collective": gathered.name_matches(r"^(?:gloo|mpi|ucc):"),
     }
     roles = ["other"] * len(gathered.threads)
     for role, rule in reversed(marks.items()):
-        for thread in np.unique(utid[rule.to_numpy()]).tolist():
+        for thread in np.unique(utid[rule]).tolist():
             roles[thread] = role
     return roles
 
 
 def _step(rows: Rows) -> pl.DataFrame:
     gathered = rows.gathered
-    is_step = (
-        (gathered.slices["cat"] == "user_annotation")
-        & gathered.slices["name"].str.contains(r"^ProfilerStep#\d{1,18}$")
-    ).to_numpy()
+    is_step = gathered.is_category("user_annotation") & gathered.name_matches(_STEP)
     ids = np.flatnonzero(is_step)
-    number = gathered.slices["name"].gather(ids).str.strip_prefix("ProfilerStep#")
+    number = [int(gathered.name_text(row).removeprefix("ProfilerStep#")) for row in ids.tolist()]
     complete = np.array([file.parsed.complete for file in gathered.files], bool)
-    finished = gathered.slices["repair"].gather(ids).is_null().to_numpy()
+    finished = gathered.repair[ids] == 0
     return pl.DataFrame(
         {
             "trace_id": gathered.trace[ids],
-            "rank": rows.rank[ids],
-            "step": number.cast(pl.Int64),
+            "rank": rows.rank(ids),
+            "step": pl.Series(number, dtype=pl.Int64),
             "ts": rows.ts[ids],
             "dur": gathered.dur[ids],
-            "utid": gathered.slices["utid"].gather(ids),
+            "utid": gathered.utid[ids],
             "source": ["ProfilerStep"] * len(ids),
             "complete": finished & complete[gathered.trace[ids]],
         }
     )
 
 
-def _step_of(rows: Rows) -> pl.Series:
-    step_row = rows.links.step_row
-    numbers = rows.gathered.slices["name"].gather(np.maximum(step_row, 0))
-    found = numbers.str.strip_prefix("ProfilerStep#").cast(pl.Int64, strict=False)
-    return found.set(pl.Series(step_row < 0), None)
+def _step_of(rows: Rows, ids: Int64 | slice) -> pl.Series:
+    """Number of the step around some slices; NULL outside, and for numbers no column holds."""
+    step_row = rows.links.step_row[ids]
+    distinct, place = np.unique(step_row, return_inverse=True)
+    numbers = [
+        None if row < 0 else _step_number(rows.gathered.name_text(row)) for row in distinct.tolist()
+    ]
+    return pl.Series(numbers, dtype=pl.Int64).gather(place)
 
 
-def _slice(rows: Rows, name_id: Int64) -> pl.DataFrame:
+def _step_number(name: str) -> int | None:
+    return int(name.removeprefix("ProfilerStep#")) if _STEP_NAME.fullmatch(name) else None
+
+
+def _slice(rows: Rows, part: slice, dense: Int32) -> pl.DataFrame:
     gathered = rows.gathered
-    repair = gathered.slices["repair"].set(pl.Series(rows.times.moved), "moved")
+    ids = np.arange(len(gathered), dtype=np.int32)[part]
+    repair = np.where(rows.times.moved[part], _MOVED, gathered.repair[part])
     return pl.DataFrame(
         {
-            "id": np.arange(len(name_id)),
-            "trace_id": gathered.trace,
-            "rank": rows.rank,
-            "cat": gathered.slices["cat"],
-            "name_id": name_id,
-            "ts": rows.ts,
-            "dur": gathered.dur,
-            "utid": gathered.slices["utid"],
-            "depth": gathered.depth,
-            "parent_id": _or_null(gathered.parent),
-            "self_dur": gathered.self_dur,
-            "step": _step_of(rows),
-            "correlation": gathered.slices["correlation"],
-            "external_id": gathered.slices["external_id"],
-            "repair": repair,
+            "id": ids,
+            "trace_id": gathered.trace[part],
+            "rank": rows.rank(part),
+            "cat": pl.Series(gathered.words.categories.texts).gather(gathered.category[part]),
+            "name_id": dense[gathered.name[part]],
+            "ts": rows.ts[part],
+            "dur": gathered.dur[part],
+            "utid": gathered.utid[part],
+            "depth": gathered.depth[part],
+            "parent_id": _or_null(gathered.parent[part]),
+            "self_dur": gathered.self_dur[part],
+            "step": _step_of(rows, part),
+            "correlation": _of_rows(gathered.correlation, ids),
+            "external_id": _of_rows(gathered.external_id, ids),
+            "repair": pl.Series(_REPAIRS, dtype=pl.String).gather(repair),
+            "args_id": _or_null(gathered.args_id[part]),
         }
     )
 
 
-def _slice_args(gathered: Gathered) -> pl.DataFrame:
-    frame = gathered.slices.select(pl.int_range(pl.len()).alias("id"), "args")
-    return frame.filter(pl.col("args").is_not_null())
+def _of_rows(sparse: tuple[Int32, NDArray[np.uint64]], ids: Int32) -> pl.Series:
+    """Ids that few rows have, for a stretch of rows."""
+    rows, values = sparse
+    first, last = np.searchsorted(rows, [ids[0], ids[-1] + 1]) if len(ids) else (0, 0)
+    dense, known = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
+    dense[rows[first:last] - ids[0]], known[rows[first:last] - ids[0]] = values[first:last], True
+    return pl.Series(dense).set(pl.Series(~known), None)
 
 
 def _cpu_op(rows: Rows) -> pl.DataFrame:
     frame = rows.gathered.ids("cpu_op")
     ids = frame["id"].to_numpy()
-    return frame.drop("trace_id").with_columns(
+    values = rows.gathered.words.values
+    texts = {column: _texts(frame[column], values) for column in _OP_TEXTS}
+    return frame.drop("trace_id", *_OP_TEXTS).with_columns(
+        **texts,
         module_id=_or_null(rows.links.module[ids]),
         phase=pl.Series(rows.links.phase[ids]),
     )
+
+
+def _texts(numbers: pl.Series, values: Values) -> pl.Series:
+    """Values as they are written; a text without its quotes."""
+    distinct = numbers.unique()
+    texts = [None if number is None else _written(values.text(number)) for number in distinct]
+    table = pl.DataFrame({"number": distinct, "text": pl.Series(texts, dtype=pl.String)})
+    joined = pl.DataFrame({"number": numbers}).join(
+        table, on="number", how="left", maintain_order="left", nulls_equal=True
+    )
+    return joined["text"]
+
+
+def _written(text: bytes) -> str:
+    return str(decoded(text)) if text.startswith(b'"') else text.decode("utf-8")
 
 
 def _runtime(rows: Rows) -> pl.DataFrame:
@@ -311,7 +376,7 @@ def _runtime(rows: Rows) -> pl.DataFrame:
     )
 
 
-def _kernel(rows: Rows, name_id: Int64) -> pl.DataFrame:
+def _kernel(rows: Rows, dense: Int32) -> pl.DataFrame:
     gathered, links = rows.gathered, rows.links
     frame = rows.device
     ids = frame["id"].to_numpy()
@@ -335,19 +400,19 @@ def _kernel(rows: Rows, name_id: Int64) -> pl.DataFrame:
         "memory_bw_gbps",
         (pl.col("queued_us") * 1000).round().cast(pl.Int64).alias("queue_dur"),
         (pl.col("occupancy_percent") / 100).alias("est_occupancy_frac"),
-        rank=pl.Series(rows.rank[ids]),
-        cat=gathered.slices["cat"].gather(ids),
-        name_id=pl.Series(name_id[ids]),
+        rank=pl.Series(rows.rank(ids)),
+        cat=pl.Series(gathered.words.categories.texts).gather(gathered.category[ids]),
+        name_id=pl.Series(dense[gathered.name[ids]]),
         ts=pl.Series(rows.ts[ids]),
         dur=pl.Series(gathered.dur[ids]),
-        step=_step_of(rows).gather(ids),
+        step=_step_of(rows, ids),
         phase=pl.Series(links.phase[ids]),
         runtime_id=_or_null(links.call[ids]),
         op_id=_or_null(links.op[ids]),
         annotation_id=_or_null(links.annotation[ids]),
         module_id=_or_null(links.module[ids]),
         linked=pl.Series(links.call[ids] >= 0),
-        link_method=pl.Series(links.linked_by[ids].tolist(), dtype=pl.String),
+        link_method=pl.Series(["correlation", None]).gather((links.call[ids] < 0).astype(np.int8)),
         prev_id=previous,
         gap_dur=gap,
         **{"class": pl.Series(links.kernel_class[ids])},
@@ -373,53 +438,96 @@ def _previous(rows: Rows, frame: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
 
 def _sync(rows: Rows) -> pl.DataFrame:
     frame = rows.gathered.ids("sync")
-    correlation = rows.gathered.slices["correlation"].gather(frame["id"].to_numpy())
-    return frame.drop("trace_id").with_columns(correlation=correlation)
+    ids = frame["id"].to_numpy()
+    known, values = rows.gathered.correlation
+    at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
+    present = known[at] == ids if len(known) else np.zeros(len(ids), np.bool_)
+    correlation = pl.Series(values[at] if len(known) else np.zeros(len(ids), np.uint64))
+    return frame.drop("trace_id").with_columns(
+        correlation=correlation.set(pl.Series(~present), None)
+    )
 
 
-def _flow(rows: Rows) -> pl.DataFrame:
+def _flow(rows: Rows, trace_id: int) -> pl.DataFrame:
     """Arrows with both ends: start and end at the innermost row there; halves are counted."""
+    file, words = rows.gathered.files[trace_id], rows.gathered.words
+    flows = file.parsed.flows
+    keys = ["name", "id", "text_id"]
+    starts = flows.filter("is_start").unique(keys, keep="first")
+    ends = flows.filter(~pl.col("is_start")).unique(keys, keep="first")
+    both = starts.join(ends, on=keys, how="inner", suffix="_in", nulls_equal=True)
+    file.parsed.log.count("half_flow", len(starts) + len(ends) - 2 * len(both))
+    odd = [None if one < 0 else text(words.values[one]) for one in both["text_id"]]
+    return both.select(
+        pl.col("id").cast(pl.String).fill_null(pl.Series(odd, dtype=pl.String)),
+        trace_id=pl.lit(trace_id, dtype=pl.Int32),
+        name=pl.Series(words.categories.texts).gather(both["name"]),
+        slice_out=_at(rows, trace_id, both["thread"], both["ts"]),
+        slice_in=_at(rows, trace_id, both["thread_in"], both["ts_in"]),
+    )
+
+
+def _at(rows: Rows, trace_id: int, thread: pl.Series, ts: pl.Series) -> pl.Series:
+    """Slice that starts at a time on a thread, the innermost where several do; NULL for none."""
+    gathered = rows.gathered
+    first, last = np.searchsorted(gathered.trace, [trace_id, trace_id + 1])
+    base_ns = gathered.files[trace_id].base_ns - gathered.origin_ns
+    wanted = pl.DataFrame(
+        {"utid": gathered.utid_of[trace_id][thread.to_numpy()], "ts": ts + base_ns}
+    )
+    starts = pl.DataFrame(
+        {
+            "utid": gathered.utid[first:last],
+            "ts": gathered.ts[first:last],
+            "slice": np.arange(first, last),
+        }
+    )
+    starts = starts.join(wanted.unique(), on=["utid", "ts"], how="semi", maintain_order="left")
+    starts = starts.unique(["utid", "ts"], keep="last", maintain_order=True)
+    joined = wanted.join(starts, on=["utid", "ts"], how="left", maintain_order="left")
+    return joined["slice"]
+
+
+def _memory_event(rows: Rows) -> pl.DataFrame:
+    """Allocations and releases, with the operator that was running."""
     found = []
     for trace_id, file in enumerate(rows.gathered.files):
-        flows = file.parsed.flows
-        starts = flows.filter(pl.col("ph") == "s").unique(["name", "id"], keep="first")
-        ends = flows.filter(pl.col("ph") == "f").unique(["name", "id"], keep="first")
-        both = starts.join(ends, on=["name", "id"], how="inner", suffix="_in")
-        file.parsed.log.count("half_flow", len(starts) + len(ends) - 2 * len(both))
-        found.append(
-            both.select(
-                "id",
-                pl.lit(trace_id, dtype=pl.Int32).alias("trace_id"),
-                "name",
-                _at(rows, trace_id, both, "").alias("slice_out"),
-                _at(rows, trace_id, both, "_in").alias("slice_in"),
-            )
-        )
+        frame = _on_thread(rows, trace_id, file.parsed.memory)
+        utid, at = frame["utid"].fill_null(-1).to_numpy(), frame["raw_ts"].to_numpy()
+        inside = innermost_at(rows.gathered, utid, at)
+        op = np.where(inside >= 0, rows.links.op[inside], -1)
+        found.append(frame.drop("raw_ts").with_columns(op_id=_or_null(op)))
     return pl.concat(found)
 
 
-def _at(rows: Rows, trace_id: int, flows: pl.DataFrame, suffix: str) -> pl.Series:
-    """Slice that starts where the arrow does on its thread; NULL for none."""
+def _on_thread(rows: Rows, trace_id: int, frame: pl.DataFrame) -> pl.DataFrame:
+    """Instants of a file on the run's clock and threads; `raw_ts` is on the clock of the slices."""
     gathered = rows.gathered
-    mine = np.flatnonzero(gathered.trace == trace_id)
-    base_ns = gathered.files[trace_id].base_ns - gathered.origin_ns
-    table = pl.DataFrame(
-        {
-            "pid": gathered.slices["pid"].gather(mine),
-            "tid": gathered.slices["tid"].gather(mine),
-            "ts": gathered.ts[mine],
-            "slice": mine,
-        }
-    ).unique(["pid", "tid", "ts"], keep="last")
-    wanted = pl.DataFrame(
-        {
-            "pid": flows["pid" + suffix].fill_null(""),
-            "tid": flows["tid" + suffix].fill_null(""),
-            "ts": flows["ts" + suffix] + base_ns,
-        }
+    file = gathered.files[trace_id]
+    raw = frame["ts"].to_numpy() + file.base_ns - gathered.origin_ns
+    moved = rows.origin_moved_ns
+    clocks = rows.collectives.matched.clocks
+    aligned = clocks.corrected(raw + moved, np.full(len(raw), trace_id)) - moved
+    return frame.drop("thread").with_columns(
+        ts=pl.Series(aligned),
+        raw_ts=pl.Series(raw),
+        trace_id=pl.lit(trace_id, dtype=pl.Int32),
+        rank=pl.lit(file.rank, dtype=pl.Int64),
+        utid=_or_null(gathered.utid_of[trace_id][frame["thread"].to_numpy()]),
     )
-    joined = wanted.join(table, on=["pid", "tid", "ts"], how="left", maintain_order="left")
-    return joined["slice"]
+
+
+def _counter(rows: Rows) -> pl.DataFrame:
+    """Samples of counters; the device where the process is named after one."""
+    found = []
+    for trace_id, file in enumerate(rows.gathered.files):
+        frame = file.parsed.counters
+        threads = rows.gathered.words.threads
+        named = [_GPU.search(threads[one][0]) for one in frame["thread"].to_list()]
+        device = [None if one is None else int(one[1]) for one in named]
+        timed = _on_thread(rows, trace_id, frame).drop("utid", "raw_ts")
+        found.append(timed.with_columns(device=pl.Series(device, dtype=pl.Int64)))
+    return pl.concat(found)
 
 
 def _collective(rows: Rows) -> pl.DataFrame:

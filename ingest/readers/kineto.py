@@ -1,248 +1,479 @@
 """Kineto's Chrome trace JSON -> columns of one file."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
-import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ingest.errors import TraceError
 from ingest.issues import IssueLog
+from ingest.lexicon.columns import RowNumbers
+from ingest.lexicon.values import (
+    Convert,
+    Whole,
+    decimal_nanos,
+    floats,
+    identifiers,
+    integers,
+    small_integers,
+    triples,
+)
+from ingest.lexicon.values import (
+    words as as_words,
+)
+from ingest.lexicon.words import Words, text
 from ingest.parsed import (
+    COUNTER_SCHEMA,
     CPU_OP_SCHEMA,
     DEVICE_SCHEMA,
     FLOW_SCHEMA,
     LABEL_SCHEMA,
+    MEMORY_SCHEMA,
     SYNC_SCHEMA,
+    Arguments,
     Parsed,
+    Schema,
+    Slices,
+    Sparse,
 )
-from ingest.readers.decode import Decoded, decode
-from ingest.readers.events import NO_ARGS, NO_RAW, Args, Event, decode_args
+from ingest.readers.batches import Batch, ragged
+from ingest.readers.faults import HINT
 from ingest.readers.source import Source
-from ingest.readers.values import (
-    Convert,
-    floats,
-    identifiers,
-    integers,
-    nanos,
-    raw_text,
-    small_integers,
-    triples,
-    words,
-)
+from ingest.readers.stream import read_events
 from ingest.vocab import DEVICE_CATEGORIES
 
-OLD_CATEGORIES: Mapping[str, str] = {
-    "Operator": "cpu_op",
-    "Runtime": "cuda_runtime",
-    "Kernel": "kernel",
-    "Memcpy": "gpu_memcpy",
-    "Memset": "gpu_memset",
-    "User annotation": "user_annotation",
-    "PythonFunction": "python_function",
-    "async": "ac2g",
-}
+Int64 = NDArray[np.int64]
+
 _LABELS = frozenset(
     {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
 )
-_ISSUE_OF_PHASE = {"C": "event_counter", "i": "event_instant", "I": "event_instant"}
-_COLUMNS_OF_DEVICE: Mapping[str, tuple[str, Convert]] = {
+_COMPLETE, _ARROW_START, _ARROW_END, _LABEL, _COUNTER, _INSTANT, _OTHER = range(7)
+_PHASES = {
+    "X": _COMPLETE, "s": _ARROW_START, "f": _ARROW_END, "M": _LABEL, "C": _COUNTER,
+    "i": _INSTANT, "I": _INSTANT,
+}  # fmt: skip
+_DEVICE: Mapping[str, tuple[str, Convert]] = {
     "device": ("device", integers),
     "stream": ("stream", integers),
     "context": ("context", integers),
     "queued_us": ("queued", floats),
     "bytes": ("bytes", integers),
-    "memory_bw_gbps": ("bandwidth", floats),
+    "memory_bw_gbps": ("memory bandwidth (GB/s)", floats),
     "grid": ("grid", triples),
     "block": ("block", triples),
-    "registers_per_thread": ("registers", integers),
-    "shared_memory": ("shared_memory", integers),
-    "blocks_per_sm": ("blocks_per_sm", floats),
-    "warps_per_sm": ("warps_per_sm", floats),
-    "occupancy_percent": ("occupancy", floats),
+    "registers_per_thread": ("registers per thread", integers),
+    "shared_memory": ("shared memory", integers),
+    "blocks_per_sm": ("blocks per SM", floats),
+    "warps_per_sm": ("warps per SM", floats),
+    "occupancy_percent": ("est. achieved occupancy %", floats),
     "priority": ("priority", integers),
-    "graph_id": ("graph_id", identifiers),
-    "graph_node_id": ("graph_node_id", identifiers),
+    "graph_id": ("graph id", identifiers),
+    "graph_node_id": ("graph node id", identifiers),
 }
-_COLUMNS_OF_SYNC: Mapping[str, tuple[str, Convert]] = {
-    "kind": ("sync_kind", words),
+_SYNC: Mapping[str, tuple[str, Convert]] = {
+    "kind": ("cuda_sync_kind", as_words),
     "stream": ("stream", small_integers),
     "wait_on_stream": ("wait_on_stream", small_integers),
-    "wait_on_cuda_event_id": ("wait_on_event", identifiers),
-    "wait_on_cuda_event_record_corr_id": ("wait_on_record", identifiers),
+    "wait_on_cuda_event_id": ("wait_on_cuda_event_id", identifiers),
+    "wait_on_cuda_event_record_corr_id": ("wait_on_cuda_event_record_corr_id", identifiers),
 }
-_COLUMNS_OF_OP: Mapping[str, tuple[str, Convert]] = {
-    "sequence_number": ("sequence_number", integers),
-    "fwd_thread_id": ("fwd_thread_id", integers),
-    "record_function_id": ("record_function_id", integers),
-    "ev_idx": ("ev_idx", integers),
-    "input_dims": ("input_dims", raw_text),
-    "input_type": ("input_type", raw_text),
-    "input_strides": ("input_strides", raw_text),
-    "concrete_inputs": ("concrete_inputs", raw_text),
-    "kernel_backend": ("kernel_backend", words),
+_OP: Mapping[str, tuple[str, Convert]] = {
+    "sequence_number": ("Sequence number", integers),
+    "fwd_thread_id": ("Fwd thread id", integers),
+    "record_function_id": ("Record function id", integers),
+    "ev_idx": ("Ev Idx", integers),
 }
+_OP_TEXTS = {
+    "input_dims": "Input Dims",
+    "input_type": "Input type",
+    "input_strides": "Input Strides",
+    "concrete_inputs": "Concrete Inputs",
+    "kernel_backend": "kernel_backend",
+}
+_MEMORY: Mapping[str, tuple[str, Convert]] = {
+    "device_type": ("Device Type", integers),
+    "device": ("Device Id", integers),
+    "addr": ("Addr", identifiers),
+    "bytes": ("Bytes", integers),
+    "total_allocated": ("Total Allocated", identifiers),
+    "total_reserved": ("Total Reserved", identifiers),
+}
+_TALKS = (
+    r"(?i)c10d|record_param_comms|^(nccl|rccl|gloo|mpi|ucc|xccl|hccl|oneccl)|all_?reduce|all_?gather"
+    r"|reduce_?scatter|all_?to_?all|broadcast|barrier|isend|irecv|send|recv|coalesced"
+)
+"""Names of rows that may describe a collective: their arguments stay in memory."""
+CLAMPED, UNFINISHED = 1, 2
 
 
-def read_kineto(source: Source, *, strict: bool) -> Parsed:
+class ArgumentRows(NamedTuple):
+    """Arguments on their way to the store: row r has `numbers[first[r]:first[r + 1]]`."""
+
+    args_id: Int64
+    shape: Int64
+    first: Int64
+    numbers: Int64
+
+
+class Sink(Protocol):
+    """Where arguments go as they are read."""
+
+    count: int
+    """How many have gone there: the number of the next."""
+
+    def write(self, rows: ArgumentRows) -> None:
+        """Take some."""
+
+
+def read_kineto(source: Source, words: Words, sink: Sink, *, strict: bool) -> Parsed:
     """Read one file.
+
+    Args:
+        source: the file.
+        words: the run's; grow as the file needs.
+        sink: takes the arguments of complete events, batch by batch.
+        strict: refuse what has to be repaired.
 
     Raises:
         TraceError: empty, not JSON, no trace in it, no events; with `strict` also anything that
             had to be repaired or left out.
     """
     log = IssueLog()
-    data = source.read(log)
-    decoded = decode(data, source.path.name, log, strict=strict)
-    parsed = _columns(decoded, log)
+    reader = _Reader(words, sink, log)
+    ending = read_events(source, words.lexicon, reader.take, log, strict=strict)
     if strict and log.repairs:
         told = ", ".join(f"{name} ({number})" for name, number in log.repairs.items())
-        raise TraceError(
-            f"`{source.path.name}` needs repairs: {told}",
-            hint="without --strict they are made, counted and listed in import_log",
-        )
-    return parsed
+        raise TraceError(f"`{source.path.name}` needs repairs: {told}", hint=HINT)
+    return reader.parsed(ending.header, ending.digest, complete=ending.complete)
 
 
-def _columns(decoded: Decoded, log: IssueLog) -> Parsed:
-    of_phase: dict[str, list[Event]] = {}
-    for event in decoded.events:
-        of_phase.setdefault(event.ph, []).append(event)
-    complete = of_phase.pop("X", [])
-    ends = [*of_phase.pop("s", ()), *of_phase.pop("f", ())]
-    labels = [event for event in of_phase.pop("M", ()) if event.name in _LABELS]
-    for phase, events in of_phase.items():
-        log.count(_ISSUE_OF_PHASE.get(phase, "event_other"), len(events))
-    slices, args = _slices(complete, log)
-    category = slices["cat"]
-    return Parsed(
-        header=decoded.header,
-        n_events=len(decoded.events),
-        complete=decoded.complete and "gzip_damaged" not in log.counts,
-        slices=slices,
-        device=_device(slices, args),
-        sync=_side(args, category == "cuda_sync", _COLUMNS_OF_SYNC)
-        .with_columns(pl.col("kind").fill_null(slices.filter(category == "cuda_sync")["name"]))
-        .cast(pl.Schema(SYNC_SCHEMA)),
-        cpu_op=_side(args, category == "cpu_op", _COLUMNS_OF_OP).cast(pl.Schema(CPU_OP_SCHEMA)),
-        flows=_flows(ends),
-        labels=_label_rows(labels),
-        log=log,
-    )
+class _Reader:
+    """Takes batches of events of one file and collects columns."""
 
+    def __init__(self, words: Words, sink: Sink, log: IssueLog) -> None:
+        self._words = words
+        self._sink = sink
+        self._log = log
+        self._n_events = 0
+        self._n_rows = 0
+        self._parts: dict[str, list[Any]] = {}
+        self._talks = np.zeros(0, np.bool_)
 
-def _slices(events: Sequence[Event], log: IssueLog) -> tuple[pl.DataFrame, list[Args]]:
-    """The complete events that have a time, and their decoded arguments."""
-    ts, timed = nanos([event.ts for event in events])
-    log.count("event_without_time", int((~timed).sum()))
-    if not timed.all():
-        events = [event for event, keep in zip(events, timed.tolist(), strict=True) if keep]
-    dur, finished = nanos([event.dur for event in events])
-    negative = finished & (dur < 0)
-    log.count("missing_duration", int((~finished).sum()))
-    log.count("negative_duration", int(negative.sum()))
-    args = [_args(event) for event in events]
-    frame = pl.DataFrame(
-        {
-            "cat": words([event.cat for event in events]).fill_null(""),
-            "name": words([event.name for event in events]).fill_null(""),
-            "pid": words([event.pid for event in events]).fill_null(""),
-            "tid": words([event.tid for event in events]).fill_null(""),
-            "ts": ts[timed],
-            "dur": np.where(finished & ~negative, dur, 0),
-            "correlation": identifiers([one.correlation for one in args]),
-            "external_id": identifiers([_external_id(one) for one in args]),
-            "args": raw_text([event.args for event in events]),
-            "repair": _repair(finished, negative),
+    def take(self, batch: Batch) -> None:
+        """Add the events of a batch."""
+        words = self._words
+        words.catch_up()
+        self._n_events += len(batch)
+        events = RowNumbers(batch.shape, batch.shape_first[:-1], batch.shape_numbers)
+        arguments = RowNumbers(batch.args + 1, batch.args_first[:-1], batch.args_numbers)
+        phase = words.codes("ph", events, lambda value: _PHASES.get(text(value), _OTHER))
+        rows_of = [np.flatnonzero(phase == code) for code in range(_OTHER + 1)]
+        self._complete(batch, events, arguments, rows_of[_COMPLETE])
+        self._arrows(events, np.flatnonzero((phase == _ARROW_START) | (phase == _ARROW_END)), phase)
+        self._label_rows(batch, events, arguments, rows_of[_LABEL])
+        self._counter_rows(batch, events, rows_of[_COUNTER])
+        self._instants(batch, events, arguments, rows_of[_INSTANT])
+        self._log.count("event_other", len(rows_of[_OTHER]))
+
+    def _add(self, part: str, value: Any) -> None:  # noqa: ANN401  (array or frame)
+        if len(value):
+            self._parts.setdefault(part, []).append(value)
+
+    def _complete(
+        self, batch: Batch, events: RowNumbers, arguments: RowNumbers, rows: Int64
+    ) -> None:
+        words, log = self._words, self._log
+        ts, timed = words.events.nanos("ts", events.pick(rows), decimal_nanos)
+        log.count("event_without_time", int((~timed).sum()))
+        if not timed.all():
+            rows, ts = rows[timed], ts[timed]
+        events, arguments = events.pick(rows), arguments.pick(rows)
+        dur, finished = words.events.nanos("dur", events, decimal_nanos)
+        negative = finished & (dur < 0)
+        log.count("missing_duration", int((~finished).sum()))
+        log.count("negative_duration", int(negative.sum()))
+        repair = np.where(negative, CLAMPED, np.where(finished, 0, UNFINISHED))
+        written = words.codes("cat", events, words.category)
+        category = words.modern(written)
+        log.count("old_category", int((category != written).sum()))
+        name = words.name_numbers(batch.name[rows], events)
+        category = self._without_old_steps(category, name)
+        self._add("category", category.astype(np.int16))
+        self._add("name", name.astype(np.int32))
+        self._add("thread", words.thread_numbers(events).astype(np.int32))
+        self._add("ts", ts)
+        self._add("dur", np.where(finished & ~negative, dur, 0))
+        self._add("repair", repair.astype(np.int8))
+        self._add("args_id", self._send_arguments(batch, rows).astype(np.int32))
+        self._ids(arguments)
+        self._sides(category, arguments)
+        self._messages(batch, rows, name, arguments)
+        self._n_rows += len(rows)
+
+    def _without_old_steps(self, category: Int64, name: Int64) -> Int64:
+        """Old profilers filed `ProfilerStep#N` under operators."""
+        names = self._words.names.texts
+        operators = np.flatnonzero(category == self._words.categories.add("cpu_op"))
+        distinct = np.unique(name[operators])
+        steps = [one for one in distinct.tolist() if names[one].startswith("ProfilerStep#")]
+        if steps:
+            moved = operators[np.isin(name[operators], steps)]
+            category[moved] = self._words.categories.add("user_annotation")
+        return category
+
+    def _send_arguments(self, batch: Batch, rows: Int64) -> Int64:
+        """Hand arguments to the store; returns their numbers there."""
+        present = batch.args[rows] >= 0
+        sent = rows[present]
+        numbers = np.full(len(rows), -1, np.int64)
+        numbers[present] = self._sink.count + np.arange(len(sent))
+        if len(sent):
+            first, values = ragged(batch.args_first, batch.args_numbers, sent)
+            self._sink.write(ArgumentRows(numbers[present], batch.args[sent], first, values))
+        return numbers
+
+    def _ids(self, arguments: RowNumbers) -> None:
+        keys = self._words.arguments
+        for part, names in (
+            ("correlation", ("correlation",)),
+            ("external_id", ("External id", "external id")),
+        ):
+            found = keys.integers(names[0], arguments, identifiers)
+            for other in names[1:]:
+                if keys.anywhere(other):
+                    found = found.fill_null(keys.integers(other, arguments, identifiers))
+            rows = found.is_not_null().arg_true()
+            self._add(f"{part}_row", rows.to_numpy().astype(np.int32) + self._n_rows)
+            self._add(part, found.gather(rows).to_numpy())
+
+    def _sides(self, category: Int64, arguments: RowNumbers) -> None:
+        categories = self._words.categories
+        device = np.isin(category, [categories.add(word) for word in DEVICE_CATEGORIES])
+        self._side("device", np.flatnonzero(device), arguments, _DEVICE)
+        sync = np.flatnonzero(category == categories.add("cuda_sync"))
+        self._side("sync", sync, arguments, _SYNC)
+        op = np.flatnonzero(category == categories.add("cpu_op"))
+        texts = {
+            column: pl.Series(self._words.arguments.ids(key, arguments.pick(op)))
+            for column, key in _OP_TEXTS.items()
         }
-    )
-    return _modern(frame, log), args
+        nulled = {column: one.set(one < 0, None) for column, one in texts.items()}
+        self._side("cpu_op", op, arguments, _OP, **nulled)
+
+    def _side(
+        self,
+        part: str,
+        rows: Int64,
+        arguments: RowNumbers,
+        columns: Mapping[str, tuple[str, Convert]],
+        **more: pl.Series,
+    ) -> None:
+        if len(rows):
+            made = self._converted(arguments.pick(rows), columns)
+            row = pl.Series(rows + self._n_rows)
+            self._add(part, pl.DataFrame({"row": row, **made, **more}))
+
+    def _converted(
+        self, rows: RowNumbers, columns: Mapping[str, tuple[str, Convert]]
+    ) -> dict[str, pl.Series]:
+        keys = self._words.arguments
+        return {
+            column: keys.integers(key, rows, convert)
+            if isinstance(convert, Whole)
+            else keys.converted(key, rows, convert)
+            for column, (key, convert) in columns.items()
+        }
+
+    def _messages(self, batch: Batch, rows: Int64, name: Int64, arguments: RowNumbers) -> None:
+        words = self._words
+        known = len(self._talks)
+        if known < len(words.names.texts):
+            self._talks = np.concatenate([self._talks, words.names.matching(_TALKS, known)])
+        kept = self._talks[name] | words.arguments.has("Collective name", arguments.shapes)
+        kept &= batch.args[rows] >= 0
+        found = np.flatnonzero(kept)
+        if len(found):
+            first, numbers = ragged(batch.args_first, batch.args_numbers, rows[found])
+            self._add("message_row", (found + self._n_rows).astype(np.int32))
+            self._add("message_shape", batch.args[rows[found]])
+            self._add("message_count", np.diff(first))
+            self._add("message_numbers", numbers)
+
+    def _arrows(self, events: RowNumbers, rows: Int64, phase: Int64) -> None:
+        words = self._words
+        ts, timed = words.events.nanos("ts", events.pick(rows), decimal_nanos)
+        rows, ts = rows[timed], ts[timed]
+        if not len(rows):
+            return
+        picked = events.pick(rows)
+        category = words.modern(words.codes("cat", picked, words.category))
+        unnamed = np.flatnonzero(category == words.categories.add(""))
+        if len(unnamed):
+            names = words.events.objects("name", picked.pick(unnamed))
+            category[unnamed] = [words.categories.add(text(one)) for one in names]
+        number, is_whole, others = words.events.whole("id", picked)
+        text_id = np.full(len(rows), -1, np.int64)
+        if others.any():
+            text_id[others] = words.events.ids("id", picked.pick(np.flatnonzero(others)))
+        thread = words.thread_numbers(picked)
+        self._add(
+            "flows",
+            pl.DataFrame(
+                {
+                    "is_start": phase[rows] == _ARROW_START,
+                    "name": category.astype(np.int32),
+                    "id": pl.Series(number).set(pl.Series(~is_whole), None),
+                    "text_id": text_id.astype(np.int32),
+                    "thread": thread.astype(np.int32),
+                    "ts": ts,
+                },
+                schema=dict(FLOW_SCHEMA),
+            ),
+        )
+
+    def _label_rows(
+        self, batch: Batch, events: RowNumbers, arguments: RowNumbers, rows: Int64
+    ) -> None:
+        """Names of processes and threads; the same again (some files repeat them) is left out."""
+        words = self._words
+        name = words.name_numbers(batch.name[rows], events.pick(rows))
+        thread = words.thread_numbers(events.pick(rows))
+        shape, first, count = (
+            batch.args[rows],
+            arguments.first[rows],
+            np.diff(batch.args_first)[rows],
+        )
+        what = words.distinct_arguments.number(
+            shape[None], first[None], count[None], arguments.numbers
+        )
+        _, kept = np.unique(np.stack([name, thread, what]), axis=1, return_index=True)
+        found = []
+        for at in np.sort(kept).tolist():
+            kind = words.names.texts[int(name[at])]
+            if kind in _LABELS:
+                pid, tid = words.threads[int(thread[at])]
+                value = _label(
+                    words.arguments_of(
+                        int(shape[at]), arguments.numbers[first[at] : first[at] + count[at]]
+                    )
+                )
+                found.append((kind, pid, tid, value))
+        self._add("labels", pl.DataFrame(found, schema=dict(LABEL_SCHEMA), orient="row"))
+
+    def _counter_rows(self, batch: Batch, events: RowNumbers, rows: Int64) -> None:
+        words = self._words
+        ts, timed = words.events.nanos("ts", events.pick(rows), decimal_nanos)
+        self._log.count("event_without_time", int((~timed).sum()))
+        rows, ts = rows[timed], ts[timed]
+        name = words.name_numbers(batch.name[rows], events.pick(rows))
+        thread = words.thread_numbers(events.pick(rows))
+        found: list[tuple[int, int, str, float]] = []
+        for at, row in enumerate(rows.tolist()):
+            before = len(found)
+            numbers = batch.args_numbers[batch.args_first[row] : batch.args_first[row + 1]]
+            title = words.names.texts[int(name[at])]
+            series = words.arguments_of(int(batch.args[row]), numbers)
+            found += [
+                (int(thread[at]), int(ts[at]), _series_name(title, key, len(series)), float(value))
+                for key, value in series.items()
+                if isinstance(value, int | float) and not isinstance(value, bool)
+            ]
+            self._log.count("counter_without_value", int(len(found) == before))
+        self._add("counters", pl.DataFrame(found, schema=dict(COUNTER_SCHEMA), orient="row"))
+
+    def _instants(
+        self, batch: Batch, events: RowNumbers, arguments: RowNumbers, rows: Int64
+    ) -> None:
+        words = self._words
+        name = words.name_numbers(batch.name[rows], events.pick(rows))
+        is_memory = name == words.names.add("[memory]")
+        self._log.count("event_instant", int((~is_memory).sum()))
+        rows = rows[is_memory]
+        ts, timed = words.events.nanos("ts", events.pick(rows), decimal_nanos)
+        self._log.count("event_without_time", int((~timed).sum()))
+        rows, ts = rows[timed], ts[timed]
+        if len(rows):
+            made = self._converted(arguments.pick(rows), _MEMORY)
+            thread = words.thread_numbers(events.pick(rows)).astype(np.int32)
+            self._add("memory", pl.DataFrame({"thread": thread, "ts": ts, **made}))
+
+    def parsed(self, header: Mapping[str, object], digest: str, *, complete: bool) -> Parsed:
+        """What was collected."""
+        device = self._frame("device", DEVICE_SCHEMA)
+        thread = self._column("thread", np.int32)
+        name = self._column("name", np.int32)
+        sync = self._frame("sync", SYNC_SCHEMA)
+        counts = self._column("message_count", np.int64)
+        return Parsed(
+            header=header,
+            digest=digest,
+            n_events=self._n_events,
+            complete=complete,
+            slices=Slices(
+                self._column("category", np.int16),
+                name,
+                thread,
+                self._column("ts", np.int64),
+                self._column("dur", np.int64),
+                self._column("args_id", np.int32),
+                self._column("repair", np.int8),
+            ),
+            correlation=Sparse(
+                self._column("correlation_row", np.int32), self._column("correlation", np.uint64)
+            ),
+            external_id=Sparse(
+                self._column("external_id_row", np.int32), self._column("external_id", np.uint64)
+            ),
+            device=self._with_lanes(device, thread),
+            sync=sync.with_columns(pl.col("kind").fill_null(self._names_of(sync, name))),
+            cpu_op=self._frame("cpu_op", CPU_OP_SCHEMA),
+            flows=self._frame("flows", FLOW_SCHEMA),
+            labels=self._frame("labels", LABEL_SCHEMA),
+            memory=self._frame("memory", MEMORY_SCHEMA),
+            counters=self._frame("counters", COUNTER_SCHEMA),
+            messages=Arguments(
+                self._column("message_row", np.int32),
+                self._column("message_shape", np.int64),
+                np.concatenate([[0], np.cumsum(counts)]),
+                self._column("message_numbers", np.int64),
+            ),
+            log=self._log,
+        )
+
+    def _column(self, part: str, dtype: type[np.generic]) -> NDArray[Any]:
+        parts = self._parts.pop(part, [])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+    def _frame(self, part: str, schema: Schema) -> pl.DataFrame:
+        parts = self._parts.pop(part, [])
+        typed = [one.select(schema.keys()).cast(pl.Schema(schema)) for one in parts]
+        return pl.concat(typed) if typed else pl.DataFrame(schema=dict(schema))
+
+    def _names_of(self, frame: pl.DataFrame, name: NDArray[np.int32]) -> pl.Series:
+        texts = self._words.names.texts
+        return pl.Series(
+            [texts[one] for one in name[frame["row"].to_numpy()].tolist()], dtype=pl.String
+        )
+
+    def _with_lanes(self, device: pl.DataFrame, thread: NDArray[np.int32]) -> pl.DataFrame:
+        """Device and stream as recorded, else as the process and the thread say."""
+        of_row = thread[device["row"].to_numpy()]
+        distinct, place = np.unique(of_row, return_inverse=True)
+        pairs = [self._words.threads[one] for one in distinct.tolist()]
+        lanes = pl.DataFrame(pairs, schema=["pid", "tid"], orient="row").cast(pl.String)
+        lanes = lanes.cast(pl.Int64, strict=False)[place]
+        return device.with_columns(
+            pl.col("device").fill_null(lanes["pid"]), pl.col("stream").fill_null(lanes["tid"])
+        )
 
 
-def _repair(finished: np.ndarray, negative: np.ndarray) -> pl.Series:
-    word = np.where(negative, "clamped", np.where(finished, "", "unfinished"))
-    return pl.Series(word.tolist(), dtype=pl.String).replace("", None)
+def _series_name(title: str, key: str, series: int) -> str:
+    return title if series == 1 else f"{title}: {key}"
 
 
-def _modern(frame: pl.DataFrame, log: IssueLog) -> pl.DataFrame:
-    """Today's categories; old profilers filed `ProfilerStep#N` under operators."""
-    category = frame["cat"]
-    old = category.is_in(list(OLD_CATEGORIES))
-    log.count("old_category", int(old.sum()))
-    modern = pl.col("cat").replace(OLD_CATEGORIES)
-    is_step = (modern == "cpu_op") & pl.col("name").str.starts_with("ProfilerStep#")
-    return frame.with_columns(
-        cat=pl.when(is_step).then(pl.lit("user_annotation")).otherwise(modern)
-    )
-
-
-def _args(event: Event) -> Args:
-    if event.args is NO_RAW:
-        return NO_ARGS
-    try:
-        return decode_args(event.args)
-    except msgspec.ValidationError:  # a list, a text or null: nothing in it becomes a column
-        return NO_ARGS
-
-
-def _external_id(args: Args) -> object:
-    return args.old_external_id if args.external_id is None else args.external_id
-
-
-def _side(
-    args: Sequence[Args], chosen: pl.Series, columns: Mapping[str, tuple[str, Convert]]
-) -> pl.DataFrame:
-    """Columns of the chosen rows, from their arguments."""
-    rows = chosen.arg_true()
-    picked = [args[row] for row in rows]
-    made = {
-        name: convert(list(map(attrgetter(field), picked)))
-        for name, (field, convert) in columns.items()
-    }
-    return pl.DataFrame({"row": rows.cast(pl.Int64), **made})
-
-
-def _device(slices: pl.DataFrame, args: Sequence[Args]) -> pl.DataFrame:
-    """Device and stream as recorded, else as the process and the thread say."""
-    chosen = slices["cat"].is_in(list(DEVICE_CATEGORIES))
-    frame = _side(args, chosen, _COLUMNS_OF_DEVICE)
-    rows = slices.filter(chosen)
-    return frame.with_columns(
-        pl.col("device").fill_null(rows["pid"].cast(pl.Int64, strict=False)),
-        pl.col("stream").fill_null(rows["tid"].cast(pl.Int64, strict=False)),
-    ).cast(pl.Schema(DEVICE_SCHEMA))
-
-
-def _flows(events: Sequence[Event]) -> pl.DataFrame:
-    ts, timed = nanos([event.ts for event in events])
-    frame = pl.DataFrame(
-        {
-            "ph": words([event.ph for event in events]),
-            "name": words([event.cat or event.name for event in events]).replace(OLD_CATEGORIES),
-            "id": words([event.id for event in events]),
-            "pid": words([event.pid for event in events]).fill_null(""),
-            "tid": words([event.tid for event in events]).fill_null(""),
-            "ts": ts,
-        },
-        schema=dict(FLOW_SCHEMA),
-    )
-    return frame.filter(pl.Series(timed))
-
-
-def _label_rows(events: Iterable[Event]) -> pl.DataFrame:
-    rows = [(event, _args(event)) for event in events]
-    return pl.DataFrame(
-        {
-            "kind": words([event.name for event, _ in rows]),
-            "pid": words([event.pid for event, _ in rows]).fill_null(""),
-            "tid": words([event.tid for event, _ in rows]).fill_null(""),
-            "value": words([_label(args) for _, args in rows]),
-        },
-        schema=dict(LABEL_SCHEMA),
-    )
-
-
-def _label(args: Args) -> object:
-    found = (args.label, args.labels, args.sort_index)
-    return next((value for value in found if value is not None), None)
+def _label(args: Mapping[str, object]) -> str | None:
+    found = (args.get(key) for key in ("name", "labels", "sort_index"))
+    value = next((value for value in found if value is not None), None)
+    return None if value is None else text(value)

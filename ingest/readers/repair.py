@@ -6,10 +6,10 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.issues import IssueLog
-from ingest.readers.events import BROKEN, Event, decode_any, decode_event, decode_events, decode_top
+from ingest.lexicon.decoding import BROKEN, decode_any, decode_top
+from ingest.readers.faults import first_fault
 from ingest.readers.mend import EXCERPT_BYTES, Piece, mend, string_end
 
-_STRETCH_BYTES = 1 << 18
 _LONGEST_EVENT_BYTES = 1 << 20
 _EVENTS_INSIDE = 4
 """Arguments may hold objects that look like events, but not many."""
@@ -23,13 +23,24 @@ _TOKEN = re.compile(rb'["{}\[\]]')
 _TOKEN_OR_COMMA = re.compile(rb'["{}\[\],]')
 
 
-class Pieces(NamedTuple):
-    """What a broken list of events holds."""
+class Span(NamedTuple):
+    """Where something that is no event in JSON begins and ends (-1: nowhere)."""
 
-    events: list[Event]
+    begin: int
     end: int
-    """Offset behind the list; of the first event that does not end where it is not closed."""
-    closed: bool
+    text_end: int
+    """End of its own text, without separators."""
+    after_comma: bool
+    """The separators behind it are taken."""
+
+
+class Broken(NamedTuple):
+    """An event that was mended."""
+
+    offset: int
+    """Of the broken text, in the file."""
+    body: bytes
+    """One object in JSON."""
 
 
 def find_events(data: bytes) -> int | None:
@@ -41,67 +52,13 @@ def find_events(data: bytes) -> int | None:
     return key.end() if key else None
 
 
-def read_piecewise(data: bytes, begin: int, log: IssueLog) -> Pieces:
-    """Decode all events from `begin` on, mending what is broken; every repair is counted."""
-    events: list[Event] = []
-    position, goes_on = begin, True
-    while goes_on:
-        border = _EVENT_BEGINS.search(data, position + _STRETCH_BYTES)
-        stretch = _stretch(data[position : border.start()]) if border else None
-        if border and stretch is not None:
-            events += stretch
-            position = border.end()
-        else:
-            until = border.end() if border else len(data)
-            position, goes_on = _one_by_one(data, position, until, events, log)
-    closing = _behind_separators(data, position)
-    closed = _list_ends_at(data, closing)
-    if closed and b"," in data[position:closing]:
-        log.at(
-            "trailing_comma",
-            byte_offset=closing,
-            excerpt=data[max(closing - EXCERPT_BYTES, 0) : closing + 1].decode("utf-8", "replace"),
-            action="left out the comma",
-        )
-    return Pieces(events, closing + 1 if closed else position, closed=closed)
-
-
-def _stretch(text: bytes) -> list[Event] | None:
-    """Events of a stretch that is whole; None where anything in it is broken."""
-    try:
-        text.decode("utf-8")
-        return decode_events(b"[" + text.strip(b", \t\r\n") + b"]")
-    except BROKEN:
-        return None
-
-
-def _one_by_one(
-    data: bytes, position: int, until: int, events: list[Event], log: IssueLog
-) -> tuple[int, bool]:
-    """Decode the events that begin before `until`; the place behind, and whether more follow.
-
-    None follow where the list is closed, and where an event does not end.
-    """
-    while (piece := _next_piece(data, position)) is not None:
-        if piece.offset >= until:
-            return piece.offset, True
-        if piece.end < 0:
-            return piece.offset, False
-        position = piece.end
-        event = _decode(piece, log)
-        if event is not None:
-            events.append(event)
-        elif swallowed := _EVENT_BEGINS.search(data, piece.offset + 1, piece.end):
-            position = swallowed.end()
-    return position, False
-
-
-def _behind_separators(data: bytes, position: int) -> int:
+def behind_separators(data: bytes, position: int) -> int:
+    """The place behind white space and commas."""
     blank = _SEPARATORS.match(data, position)
     return blank.end() if blank else position
 
 
-def _list_ends_at(data: bytes, position: int) -> bool:
+def list_ends_at(data: bytes, position: int) -> bool:
     """A bracket closes here that no event follows: those inside damaged events do not count."""
     return (
         _LIST_ENDS.match(data, position) is not None
@@ -109,30 +66,37 @@ def _list_ends_at(data: bytes, position: int) -> bool:
     )
 
 
-def _next_piece(data: bytes, position: int) -> Piece | None:
-    """The next event, told by balanced braces outside strings; None where the list ends.
+def span_of_event(data: bytes, opening: int) -> Span:
+    """What begins here, told by balanced braces outside strings.
 
     What is no object ends where the next one begins, and so does an event that does not close;
-    the last of the file may have no end (-1).
+    the last of the data may have no end.
     """
-    opening = _behind_separators(data, position)
-    if opening == len(data) or _list_ends_at(data, opening):
-        return None
+    end, after_comma = -1, False
     if data[opening : opening + 1] == b"{":
         end = _balanced(data, opening)
-        following = _EVENT_BEGINS.search(data, opening + 1) if end < 0 else None
-        end = following.end() if following else end
-    else:
-        end = _junk_end(data, opening)
+    if end < 0:
+        following = _EVENT_BEGINS.search(data, opening + 1)
+        if data[opening : opening + 1] != b"{":
+            end = _junk_end(data, opening)
+            after_comma = following is not None and end == following.end()
+        elif following:
+            end, after_comma = following.end(), True
     body = data[opening : end if end >= 0 else len(data)]
-    return Piece(opening, end, body.rstrip(b", \t\r\n"))
+    return Span(opening, end, opening + len(body.rstrip(b", \t\r\n")), after_comma)
+
+
+def event_inside(data: bytes, span: Span) -> int:
+    """Where another event begins within something that could not be read; -1 for nowhere."""
+    found = _EVENT_BEGINS.search(data, span.begin + 1, span.end)
+    return found.end() if found else -1
 
 
 def _junk_end(data: bytes, position: int) -> int:
     """Where the next event begins or the list ends; -1 where neither does."""
     following = _EVENT_BEGINS.search(data, position)
     closing = _LIST_ENDS.search(data, position, following.start() if following else len(data))
-    if closing and _list_ends_at(data, closing.start()):
+    if closing and list_ends_at(data, closing.start()):
         return closing.start()
     return following.end() if following else -1
 
@@ -169,31 +133,52 @@ def _farthest_end(data: bytes, opening: int) -> int:
     return position
 
 
-def _decode(piece: Piece, log: IssueLog) -> Event | None:
-    """Decode one event, mending it where needed; None (and counted) when nothing helps."""
-    try:
-        return _strictly(piece.body)
-    except BROKEN:
-        pass
-    repairs = IssueLog()
-    try:
-        event = _strictly(mend(piece, repairs))
-    except BROKEN as error:
+def mended(body: bytes, offset: int, log: IssueLog) -> Broken | None:
+    """An event as legal JSON without repeated keys; None (and counted) when nothing helps.
+
+    Args:
+        body: its text.
+        offset: of its first byte in the file.
+        log: takes the repairs, each with its place.
+    """
+    event = _event(body)
+    if event is not None:
         log.at(
-            "event_unreadable",
-            byte_offset=piece.offset,
-            excerpt=piece.excerpt,
-            action=f"left out: {error}",
+            "repeated_key",
+            byte_offset=offset,
+            excerpt=body[:EXCERPT_BYTES].decode("utf-8", "replace"),
+            action="kept the last value",
         )
+        return Broken(offset, event)
+    repairs = IssueLog()
+    event = _event(mend(Piece(offset, offset + len(body), body), repairs))
+    if event is None:
+        unreadable(body, offset, log)
         return None
     log.take(repairs)
-    return event
+    return Broken(offset, event)
 
 
-def _strictly(body: bytes) -> Event:
-    """Decode one event; the arguments, which stay text, are checked to be UTF-8 as well."""
-    body.decode("utf-8")
-    return decode_event(body)
+def unreadable(body: bytes, offset: int, log: IssueLog) -> None:
+    """Count an event that nothing helps."""
+    log.at(
+        "event_unreadable",
+        byte_offset=offset,
+        excerpt=body[:EXCERPT_BYTES].decode("utf-8", "replace"),
+        action="left out",
+    )
+
+
+def _event(body: bytes) -> bytes | None:
+    """An object in JSON with each key once, the last one; values stay as they are written."""
+    try:
+        body.decode("utf-8")
+        decode_any(body)
+        top = decode_top(body)
+    except BROKEN:
+        return None
+    members = [msgspec.json.encode(key) + b":" + bytes(raw) for key, raw in top.items()]
+    return b"{" + b",".join(members) + b"}"
 
 
 class Header(NamedTuple):
@@ -204,16 +189,25 @@ class Header(NamedTuple):
     """The file ends where its outermost bracket does."""
 
 
-def header_around(data: bytes, begin: int, pieces: Pieces, log: IssueLog) -> Header:
-    """Top-level keys, mended where needed; what cannot be read is counted."""
-    head = data[:begin]
+def header_around(head: bytes, tail: bytes | None, tail_offset: int, log: IssueLog) -> Header:
+    """Top-level keys, mended where needed; what cannot be read is counted.
+
+    Args:
+        head: the text before the events, with the bracket of their list.
+        tail: the text behind them, from that bracket on; None where the list does not end.
+        tail_offset: where that is in the file.
+        log: takes the repairs.
+    """
     if not head.lstrip().startswith(b"{"):
-        return Header({}, closed=pieces.closed)
-    tail, closed = _whole_keys(data[pieces.end :]) if pieces.closed else (b"", False)
-    text = head + b"]" + tail + b"}"
+        return Header({}, closed=tail is not None)
+    rest, closed = _whole_keys(tail[1:]) if tail is not None else (b"", False)
+    text = head + b"]" + rest + b"}"
     found = _top(text)
     if found is None:
-        found = _top(mend(Piece(0, len(text), text), log))
+        fault = first_fault(text)
+        offset = fault.offset if fault else 0
+        offset += tail_offset - len(head) if offset > len(head) else 0
+        found = _top(mend(Piece(offset, offset + len(text), text), log))
     if found is None:
         _count_unreadable(log, text)
         return Header({}, closed=closed)

@@ -1,21 +1,27 @@
-"""A trace file as bytes: plain or gzip, told by content, and its hash for the cache."""
+"""A trace file as blocks of bytes: plain or gzip, told by content."""
 
 import hashlib
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from isal import igzip
+from isal import isal_zlib
+from isal.isal_zlib import IsalError
 
 from ingest.errors import TraceError
 from ingest.issues import IssueLog
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_BOM = b"\xef\xbb\xbf"
 _GZIP_WINDOW = 31
 """zlib's word for: expect the header and trailer of gzip."""
-_BLOCK_BYTES = 1 << 16
+_STORED_BYTES = 1 << 20
+_RETRIED_BYTES = 1 << 12
+_FINGERPRINT_BYTES = 1 << 16
+BLOCK_BYTES = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,26 @@ class Source:
     """A file on disk."""
 
     path: Path
+
+    def fingerprint(self) -> str:
+        """What tells this content from another without reading all of it: for the cache.
+
+        Size, time of the last change, and a hash of the first and the last 64 KiB.
+
+        Raises:
+            TraceError: the file cannot be opened.
+        """
+        try:
+            with self.path.open("rb") as stream:
+                status = os.fstat(stream.fileno())
+                digest = hashlib.sha256(f"{status.st_size} {status.st_mtime_ns}".encode())
+                digest.update(stream.read(_FINGERPRINT_BYTES))
+                if status.st_size > _FINGERPRINT_BYTES:
+                    stream.seek(-_FINGERPRINT_BYTES, os.SEEK_END)
+                    digest.update(stream.read(_FINGERPRINT_BYTES))
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return digest.hexdigest()
 
     def sha256(self) -> str:
         """Hash of the stored bytes.
@@ -36,69 +62,116 @@ class Source:
         except OSError as error:
             raise self._unreadable(error) from error
 
-    def read(self, log: IssueLog) -> bytes:
-        """All bytes, decompressed; a damaged gzip stream is kept as far as it goes, and counted.
+    def blocks(self, log: IssueLog, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+        """The bytes, decompressed, in blocks; a damaged gzip stream goes as far as it can.
+
+        Args:
+            log: takes a count of the damage.
+            digest: is shown the stored bytes, all of them and in order.
 
         Raises:
             TraceError: the file cannot be opened, is empty, or is compressed in another way.
         """
-        try:
-            stored = self.path.read_bytes()
-        except OSError as error:
-            raise self._unreadable(error) from error
-        if stored.startswith(_ZSTD):
-            raise TraceError(
-                f"`{self.path.name}` is compressed with zstd",
-                hint="decompress it first: plain JSON and gzip are read",
-            )
-        data = _gunzip(stored, log) if stored.startswith(_GZIP) else stored
-        data = data.removeprefix(b"\xef\xbb\xbf")
-        if not data.strip():
+        empty = True
+        for number, block in enumerate(self._decompressed(log, digest)):
+            text = block.removeprefix(_BOM) if number == 0 else block
+            empty = empty and not text.strip()
+            yield text
+        if empty:
             raise TraceError(
                 f"`{self.path.name}`: file is empty",
                 hint="the run probably ended before the profiler wrote its trace",
             )
-        return data
+
+    def _decompressed(self, log: IssueLog, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+        kept = 0
+        try:
+            with self.path.open("rb") as stream:
+                head = stream.read(4)
+                stream.seek(0)
+                if head == _ZSTD:
+                    raise TraceError(
+                        f"`{self.path.name}` is compressed with zstd",
+                        hint="decompress it first: plain JSON and gzip are read",
+                    )
+                if not head.startswith(_GZIP):
+                    yield from _stored(stream.read, BLOCK_BYTES, digest)
+                    return
+                for block in _gunzip(_stored(stream.read, _STORED_BYTES, digest)):
+                    kept += len(block)
+                    yield block
+        except (IsalError, EOFError) as error:  # type: ignore[misc]  # its stubs lack the base
+            for block in self._before_damage(kept):
+                kept += len(block)
+                yield block
+            log.at(
+                "gzip_damaged",
+                byte_offset=kept,
+                excerpt=str(error),
+                action=f"kept the first {kept} decompressed bytes",
+            )
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _before_damage(self, skipped: int) -> Iterator[bytes]:
+        """What can be decompressed in front of the damage, but for the first bytes of it.
+
+        The fast decompressor gives up a whole block where the slow one can go byte by byte.
+        """
+        with self.path.open("rb") as stream:
+            for block in _to_damage(iter(lambda: stream.read(_RETRIED_BYTES), b"")):
+                yield block[skipped:]
+                skipped = max(skipped - len(block), 0)
 
     def _unreadable(self, error: OSError) -> TraceError:
         return TraceError(f"cannot read `{self.path}`: {error.strerror}")
 
 
-def _gunzip(stored: bytes, log: IssueLog) -> bytes:
-    """All members of a gzip file; where one is damaged, what precedes the damage."""
-    try:
-        return bytes(igzip.decompress(stored))
-    except (OSError, EOFError):
-        pass
-    kept, cause = _before_damage(stored)
-    log.at(
-        "gzip_damaged",
-        byte_offset=len(kept),
-        excerpt=cause,
-        action=f"kept the first {len(kept)} decompressed bytes",
-    )
-    return kept
+def _stored(
+    read: Callable[[int], bytes], size: int, digest: Callable[[bytes], None]
+) -> Iterator[bytes]:
+    while block := read(size):
+        digest(block)
+        yield block
 
 
-def _before_damage(stored: bytes) -> tuple[bytes, str]:
-    """What can be decompressed, and why no more can be."""
-    parts: list[bytes] = []
-    rest = stored
-    while rest:
-        member = zlib.decompressobj(_GZIP_WINDOW)
-        for start in range(0, len(rest), _BLOCK_BYTES):
-            before, block = member.copy(), rest[start : start + _BLOCK_BYTES]
-            try:
-                parts.append(member.decompress(block))
-            except zlib.error as error:
-                parts += _byte_by_byte(before.decompress, block)
-                return b"".join(parts), str(error)
+def _gunzip(stored: Iterator[bytes]) -> Iterator[bytes]:
+    """All members of a gzip file, one behind the other.
+
+    Raises:
+        IsalError: the stream is damaged.
+        EOFError: it ends early.
+    """
+    member = isal_zlib.decompressobj(_GZIP_WINDOW)
+    for block in stored:
+        rest = block
+        while rest:
             if member.eof:
-                rest = member.unused_data + rest[start + _BLOCK_BYTES :]
-                break
-        else:
-            break
-    return b"".join(parts), "the stream ends before its trailer"
+                rest = rest.lstrip(b"\0")  # padding behind a member
+                if not rest:
+                    break
+                member = isal_zlib.decompressobj(_GZIP_WINDOW)
+            yield member.decompress(rest, BLOCK_BYTES)
+            rest = member.unused_data if member.eof else member.unconsumed_tail
+    if not member.eof:
+        raise EOFError("the stream ends before its trailer")
+
+
+def _to_damage(stored: Iterator[bytes]) -> Iterator[bytes]:
+    """As `_gunzip`, up to the very byte that is damaged."""
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    for block in stored:
+        rest = block
+        while rest:
+            if member.eof:
+                member = zlib.decompressobj(_GZIP_WINDOW)
+            before = member.copy()
+            try:
+                yield member.decompress(rest)
+            except zlib.error:
+                yield from _byte_by_byte(before.decompress, rest)
+                return
+            rest = member.unused_data if member.eof else b""
 
 
 def _byte_by_byte(decompress: Callable[[bytes], bytes], block: bytes) -> Iterator[bytes]:

@@ -40,10 +40,16 @@ CREATE TABLE store.name (name_id BIGINT, name VARCHAR);
 CREATE TABLE store.slice (
     id BIGINT, trace_id BIGINT, rank BIGINT, cat VARCHAR, name_id BIGINT, ts BIGINT, dur BIGINT,
     utid BIGINT, depth BIGINT, parent_id BIGINT, self_dur BIGINT, step BIGINT,
-    correlation UBIGINT, external_id UBIGINT, repair VARCHAR
+    correlation UBIGINT, external_id UBIGINT, repair VARCHAR, args_id BIGINT
 );
 
-CREATE TABLE store.slice_args (id BIGINT, args VARCHAR);
+-- Arguments as they are written: the texts of the shape, with a number after each but the last.
+CREATE TABLE store.shape (
+    shape_id BIGINT, parts VARCHAR[], python_id_at BIGINT, python_parent_at BIGINT,
+    python_module_at BIGINT
+);
+
+CREATE TABLE store.args (args_id INTEGER, shape_id INTEGER, numbers BIGINT[]);
 
 CREATE TABLE store.cpu_op (
     id BIGINT, sequence_number BIGINT, fwd_thread_id BIGINT, record_function_id BIGINT,
@@ -96,11 +102,6 @@ CREATE TABLE store.import_stat (
 
 CREATE TABLE store.import_log (
     trace_id BIGINT, name VARCHAR, byte_offset BIGINT, event_excerpt VARCHAR, action VARCHAR
-);
-
-CREATE TABLE store.python_frame (
-    id BIGINT, python_id BIGINT, python_parent_id BIGINT, python_module_id BIGINT,
-    is_module BOOLEAN
 );
 
 CREATE TABLE store.memory_event (

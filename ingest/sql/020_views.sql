@@ -198,9 +198,16 @@ COMMENT ON COLUMN slice.repair IS 'clamped, unfinished or moved where a repair c
 
 CREATE VIEW slice_args AS
 SELECT
-    a.id,
-    a.args
-FROM store.slice_args AS a;
+    s.id,
+    array_to_string(
+        list_transform(
+            h.parts, lambda part, place: part || coalesce(a.numbers[place]::VARCHAR, '')
+        ),
+        ''
+    ) AS args
+FROM store.slice AS s
+JOIN store.args AS a ON a.args_id = s.args_id
+JOIN store.shape AS h ON h.shape_id = a.shape_id;
 COMMENT ON VIEW slice_args IS 'Arguments of a slice, as written.';
 COMMENT ON COLUMN slice_args.id IS 'Slice.';
 COMMENT ON COLUMN slice_args.args IS 'Arguments, JSON text.';
@@ -524,12 +531,16 @@ COMMENT ON COLUMN import_log.action IS 'What was done.';
 
 CREATE VIEW python_frame AS
 SELECT
-    f.id,
-    f.python_id,
-    f.python_parent_id,
-    f.python_module_id,
-    f.is_module
-FROM store.python_frame AS f;
+    s.id,
+    a.numbers[h.python_id_at] AS python_id,
+    a.numbers[h.python_parent_at] AS python_parent_id,
+    a.numbers[h.python_module_at] AS python_module_id,
+    starts_with(n.name, 'nn.Module: ') AS is_module
+FROM store.slice AS s
+JOIN store.args AS a ON a.args_id = s.args_id
+JOIN store.shape AS h ON h.shape_id = a.shape_id
+JOIN store.name AS n ON n.name_id = s.name_id
+WHERE s.cat = 'python_function';
 COMMENT ON VIEW python_frame IS 'Python frames (with_stack).';
 COMMENT ON COLUMN python_frame.id IS 'Slice.';
 COMMENT ON COLUMN python_frame.python_id IS 'Python id, as recorded.';

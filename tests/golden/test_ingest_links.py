@@ -282,7 +282,7 @@ def test_events_of_other_phases_are_counted(tmp_path: Path) -> None:
         tmp_path / "t.json", document(host("cpu_op", "op", 1, 1), *others, head=rank_of(0))
     )
     with reading(path) as run:
-        assert issues(run) == {"event_counter": 1, "event_instant": 2, "event_other": 2}
+        assert issues(run) == {"counter_without_value": 1, "event_instant": 2, "event_other": 2}
         assert run.store.rows("SELECT n_events FROM trace") == [(6,)]
 
 

@@ -107,12 +107,12 @@ def test_commas_before_a_bracket_are_left_out(tmp_path: Path) -> None:
 def test_commas_between_events_may_be_missing_or_doubled(tmp_path: Path, separator: str) -> None:
     with reading(write(tmp_path / "t.json", "[" + separator.join([*FINE, FINE[0]]) + "]")) as run:
         assert run.store.rows("SELECT n_events, complete FROM trace") == [(3, True)]
-        assert issues(run)["stray_comma"] == 1
+        assert issues(run)["stray_comma"] == 2
 
 
 @pytest.mark.parametrize(
     "junk",
-    ["garbage", "3", '"text"', "null", "[1, 2]", '{"ph": "X", "name": tr!e}', '{"ph": ["X"]}'],
+    ["garbage", "3", '"text"', "null", "[1, 2]", '{"ph": "X", "name": tr!e}'],
 )
 def test_what_no_repair_can_read_is_left_out_alone_and_counted(tmp_path: Path, junk: str) -> None:
     with reading(write(tmp_path / "t.json", _between(junk))) as run:
@@ -215,7 +215,10 @@ def test_strict_reads_what_needs_no_repair(tmp_path: Path) -> None:
     counter = '{"ph": "C", "name": "memory", "ts": 4, "args": {"bytes": 1}}'
     path = write(tmp_path / "t.json", _between(counter, head=rank_of(0)))
     with reading(path, strict=True) as run:
-        assert issues(run) == {"event_counter": 1}
+        assert issues(run) == {}
+        assert run.store.rows("SELECT name, ts, value FROM store.counter") == [
+            ("memory", 3000, 1.0)
+        ]
 
 
 def test_rows_read_from_a_broken_file_are_those_of_the_whole_one(tmp_path: Path) -> None:

@@ -9,15 +9,23 @@ import pytest
 
 from ingest.errors import TraceError
 from ingest.issues import IssueLog
-from ingest.readers.decode import decode
-from ingest.readers.kineto import read_kineto
 from ingest.readers.source import Source
-from tests.reading import document, host, issues, kernel, rank_of, reading, write
+from tests.reading import (
+    count_events,
+    document,
+    host,
+    issues,
+    kernel,
+    parse,
+    rank_of,
+    reading,
+    write,
+)
 
 NAMES = ("aten::mm", "two {braces} and ] one bracket", 'a \\"quoted\\" word', "\u20ac and \\u00df")
 EVENTS = [
     event
-    for number, name in enumerate(NAMES * 2)
+    for number, name in enumerate(NAMES * 3)
     for event in (
         host("cpu_op", name, number, 0.5, **{"Input Dims": [[1, 2], []], "Ev Idx": number}),
         host("cuda_runtime", "cudaLaunchKernel", number + 0.1, 0.1, correlation=number + 1),
@@ -26,11 +34,11 @@ EVENTS = [
 ]
 TAIL = f', {rank_of(1)}, "traceName": "/tmp/run.json", "displayTimeUnit": "ms"'
 WHOLE = document(*EVENTS, head='"schemaVersion": 1, "displayTimeUnit": "ms"', tail=TAIL).encode()
-LAST_BYTES = 2048
+LAST_BYTES = 4096
 
 
 def _cuts() -> Iterator[tuple[int, int]]:
-    """Every length in the last 2 KiB, with the number of events that are whole up to there."""
+    """Every length in the last 4 KiB, with the number of events that are whole up to there."""
     ends, position = [], 0
     for event in EVENTS:
         position = WHOLE.index(event.encode(), position) + len(event.encode())
@@ -47,16 +55,13 @@ def test_the_cuts_reach_back_into_the_events() -> None:
 
 def test_every_cut_keeps_the_whole_events_and_says_so() -> None:
     for length, whole in _cuts():
-        log = IssueLog()
-        decoded = decode(WHOLE[:length], "t.json", log, strict=False)
-        assert (len(decoded.events), decoded.complete) == (whole, False), length
-        assert log.counts == {"truncated": 1}, length
+        assert count_events(WHOLE[:length]) == (whole, False, {"truncated": 1}), length
 
 
 def test_strict_says_after_how_many_events_a_file_is_cut() -> None:
     for length, whole in list(_cuts())[::7]:
         with pytest.raises(TraceError, match=rf"truncated.* byte {length}, after {whole} whole"):
-            decode(WHOLE[:length], "t.json", IssueLog(), strict=True)
+            count_events(WHOLE[:length], strict=True)
 
 
 def test_the_table_says_that_the_file_is_not_whole(tmp_path: Path) -> None:
@@ -69,7 +74,7 @@ def test_the_table_says_that_the_file_is_not_whole(tmp_path: Path) -> None:
 def test_the_whole_file_is_whole_with_or_without_its_last_line_break(tmp_path: Path) -> None:
     for number, data in enumerate((WHOLE, WHOLE.rstrip(), WHOLE + b"\n  ")):
         path = write(tmp_path / f"{number}.json", data)
-        parsed = read_kineto(Source(path), strict=True)
+        parsed = parse(Source(path), strict=True)
         assert (parsed.n_events, parsed.complete) == (len(EVENTS), True)
         assert parsed.log.counts == {}
 
@@ -88,7 +93,7 @@ def test_a_cut_before_the_first_event_is_one_clear_line(tmp_path: Path) -> None:
     for end in (b'"trace', b'"traceEvents": [', b'{"ph"'):
         path = write(tmp_path / "t.json", WHOLE[: WHOLE.index(end) + len(end)])
         with pytest.raises(TraceError) as refusal:
-            read_kineto(Source(path), strict=False)
+            parse(Source(path))
         assert str(refusal.value).startswith("`t.json`")
         assert "\n" not in str(refusal.value)
 
@@ -97,7 +102,7 @@ def test_a_stretch_lost_in_the_middle_loses_only_the_events_that_it_hits(tmp_pat
     first = WHOLE.index(EVENTS[6].encode()) + 40
     last = WHOLE.index(EVENTS[7].encode()) + 40
     path = write(tmp_path / "t.json", WHOLE[:first] + WHOLE[last:])
-    parsed = read_kineto(Source(path), strict=False)
+    parsed = parse(Source(path))
     assert len(EVENTS) - 2 <= parsed.n_events <= len(EVENTS) - 1
     assert parsed.complete
 
@@ -106,7 +111,7 @@ def test_gzip_is_told_by_content_and_may_have_several_members(tmp_path: Path) ->
     half = len(WHOLE) // 2
     members = gzip.compress(WHOLE[:half]) + gzip.compress(WHOLE[half:])
     for name, data in (("t.json", gzip.compress(WHOLE)), ("t.json.gz", members), ("p.gz", WHOLE)):
-        parsed = read_kineto(Source(write(tmp_path / name, data)), strict=True)
+        parsed = parse(Source(write(tmp_path / name, data)), strict=True)
         assert (parsed.n_events, parsed.complete) == (len(EVENTS), True)
 
 
@@ -139,7 +144,8 @@ def test_a_damaged_gzip_gives_what_precedes_the_damage(tmp_path: Path, damage: s
 
 def test_a_source_says_what_it_could_not_read(tmp_path: Path) -> None:
     log = IssueLog()
-    data = Source(write(tmp_path / "t.gz", gzip.compress(WHOLE)[:-20])).read(log)
+    source = Source(write(tmp_path / "t.gz", gzip.compress(WHOLE)[:-20]))
+    data = b"".join(source.blocks(log, lambda _: None))
     assert WHOLE.startswith(data)
     ((name, action),) = [(place.name, place.action) for place in log.places]
     assert name == "gzip_damaged"

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from ingest.pipeline import Run
-from ingest.store import SQL, Store
-from replay.api import VIEWS
+from ingest.store import SQL, VIEW_FILES, Store
 from tests.kineto import AUTOGRAD, NETWORK, KinetoFile
 from tests.reading import Row, document, host, kernel, reading, rows, write
 
@@ -483,7 +482,7 @@ def _tables(table: str, frame: pl.DataFrame) -> Iterator[Store]:
     """A store that holds nothing but these rows."""
     with Store.create(Path(":memory:")) as store:
         store.insert(table, frame)
-        for path in VIEWS:
+        for path in VIEW_FILES:
             store.run_file(path)
         yield store
 
@@ -574,7 +573,7 @@ def test_every_view_column_and_macro_has_a_comment() -> None:
 
 
 def test_every_view_that_answers_a_question_has_a_golden_case() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in VIEWS if path.name > "03")
+    text = "".join(path.read_text(encoding="utf-8") for path in VIEW_FILES if path.name > "03")
     defined = {
         line.split()[2]
         for line in text.splitlines()

@@ -2,22 +2,19 @@
 
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ingest.readers.events import NO_RAW
 from ingest.units import micros_to_nanos
 
 Convert = Callable[[Sequence[Any]], pl.Series]
 
 _TWO_63 = 1 << 63
-_EXACT_MICROS = float(1 << 43)
-"""Below it a double tells decimal numbers of µs with three digits after the point apart."""
 _LONGEST_NS = 1 << 61
 """73 years: sums of a base, a time and a duration stay within 64 bits."""
 _NUMBER_TYPES = ({int}, {float}, {int, float}, {int, type(None)}, {float, type(None)})
@@ -36,29 +33,34 @@ def integer(value: Any) -> int | None:  # noqa: ANN401  (whatever the file holds
     return None
 
 
-def integers(values: Sequence[Any]) -> pl.Series:
-    """Signed 64-bit numbers."""
-    return _whole(values, -_TWO_63, _TWO_63, pl.Int64)
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Whole numbers within limits; what is none, or beyond, becomes NULL."""
 
+    low: int
+    high: int
+    """Excluded."""
+    dtype: type[pl.DataType]
 
-def identifiers(values: Sequence[Any]) -> pl.Series:
-    """Ids up to 64 bits, kept as they are."""
-    return _whole(values, 0, 2 * _TWO_63, pl.UInt64)
-
-
-def small_integers(values: Sequence[Any]) -> pl.Series:
-    """Numbers of streams and the like; the profiler's 4294967295 for `all` becomes NULL."""
-    return _whole(values, -(1 << 31), 1 << 31, pl.Int64)
-
-
-def _whole(values: Sequence[Any], low: int, high: int, dtype: type[pl.DataType]) -> pl.Series:
-    numbers = values
-    if not set(map(type, values)) <= {int, type(None)}:
+    def __call__(self, values: Sequence[Any]) -> pl.Series:
+        """A column of them."""
         numbers = [integer(value) for value in values]
-    present = [number for number in numbers if number is not None]
-    if present and not low <= min(present) <= max(present) < high:
-        numbers = [n if n is not None and low <= n < high else None for n in numbers]
-    return pl.Series(numbers, dtype=dtype)
+        fits = [n if n is not None and self.low <= n < self.high else None for n in numbers]
+        return pl.Series(fits, dtype=self.dtype)
+
+    def of_numbers(self, values: NDArray[np.int64], known: NDArray[np.bool_]) -> pl.Series:
+        """A column of 64-bit numbers of which some are known."""
+        fits = known & (values >= max(self.low, -_TWO_63)) & (values <= min(self.high, _TWO_63) - 1)
+        kept = pl.Series(np.where(fits, values, 0)).cast(self.dtype)
+        return kept if fits.all() else kept.set(pl.Series(~fits), None)
+
+
+integers = Whole(-_TWO_63, _TWO_63, pl.Int64)
+"""Signed 64-bit numbers."""
+identifiers = Whole(0, 2 * _TWO_63, pl.UInt64)
+"""Ids up to 64 bits, kept as they are."""
+small_integers = Whole(-(1 << 31), 1 << 31, pl.Int64)
+"""Numbers of streams and the like; the profiler's 4294967295 for `all` becomes NULL."""
 
 
 def floats(values: Sequence[Any]) -> pl.Series:
@@ -73,14 +75,6 @@ def words(values: Sequence[Any]) -> pl.Series:
     if not set(map(type, values)) <= {str, type(None)}:
         values = [value if value is None else str(value) for value in values]
     return pl.Series(values, dtype=pl.String)
-
-
-def raw_text(values: Sequence[msgspec.Raw]) -> pl.Series:
-    """JSON as it is written; NULL when absent."""
-    return pl.Series(
-        [None if raw is NO_RAW else str(raw, "utf-8", "replace") for raw in values],
-        dtype=pl.String,
-    )
 
 
 def triples(values: Sequence[Any]) -> pl.Series:
@@ -102,26 +96,18 @@ def _is_triple(value: Any) -> bool:  # noqa: ANN401  (whatever the file holds)
     )
 
 
-def nanos(values: Sequence[Decimal | None]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Exact ns of decimal numbers of µs, and which of them are usable.
+def decimal_nanos(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Exact ns of µs written as a number in any way, or as text; and which are usable."""
+    found = [_nanos_of(_decimal(text)) for text in texts]
+    usable = np.array([one is not None for one in found], np.bool_)
+    return np.array([one or 0 for one in found], np.int64), usable
 
-    Below 2^43 µs a double is the nearest of all numbers with three digits: whole µs and the rest
-    apart are exact. Absolute times (1.7e15 µs) are not below, and go through decimals.
-    """
+
+def _decimal(text: bytes) -> Decimal | None:
     try:
-        micros = np.array([np.nan if value is None else value for value in values], np.float64)
-    except ValueError:  # a signalling NaN, which only a decimal can hold
-        micros = np.full(len(values), np.inf)
-    usable = np.abs(micros) < _EXACT_MICROS
-    whole = np.floor(np.where(usable, micros, 0.0))
-    rest = np.rint((np.where(usable, micros, 0.0) - whole) * 1000)
-    found = whole.astype(np.int64) * 1000 + rest.astype(np.int64)
-    for row in np.flatnonzero(~usable & ~np.isnan(micros)).tolist():
-        value = values[row]
-        exact = _nanos_of(value)
-        if exact is not None:
-            found[row], usable[row] = exact, True
-    return found, usable
+        return Decimal(text.decode("utf-8").strip('"').strip())
+    except InvalidOperation:
+        return None
 
 
 def _nanos_of(value: Decimal | None) -> int | None:

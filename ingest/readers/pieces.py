@@ -1,0 +1,80 @@
+"""A stream of bytes -> the head, pieces that end between two events, and what follows the list."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ingest.lexicon.lexer import SLACK_BYTES
+from ingest.readers.repair import find_events
+
+_BORDER = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
+_WINDOWS = (1 << 12, 1 << 16, 1 << 20)
+
+
+class Piece(NamedTuple):
+    """Bytes of the list of events, from the beginning of one event to that of another."""
+
+    offset: int
+    """Of its first byte in the (decompressed) file."""
+    data: bytearray
+    """With `SLACK_BYTES` zeros behind the end."""
+    size: int
+
+
+class Head(NamedTuple):
+    """What stands before the events; `None` in place of the text where no list of events begins."""
+
+    text: bytes | None
+    rest: bytes
+
+
+def read_head(blocks: Iterator[bytes]) -> Head:
+    """Everything up to the bracket behind which the events begin."""
+    data = b""
+    for block in blocks:
+        data += block
+        begin = find_events(data)
+        if begin is not None:
+            return Head(data[:begin], data[begin:])
+    return Head(None, data)
+
+
+def cut(rest: bytes, offset: int, blocks: Iterator[bytes]) -> Iterator[tuple[Piece, bool]]:
+    """Pieces of the list and of all that follows, and whether each is the last.
+
+    Only the last may end anywhere.
+
+    A border is a comma between two objects of which the second begins like an event. It may lie
+    inside the arguments of one; whoever reads the piece finds out and joins it with the next.
+    """
+    carry: bytes | bytearray | memoryview = rest
+    for block in blocks:
+        data = bytearray(len(carry) + len(block) + SLACK_BYTES)
+        size = len(carry) + len(block)
+        data[: len(carry)] = carry
+        data[len(carry) : size] = block
+        border = _last_border(data, size)
+        if border is None:
+            carry = data[:size]
+            continue
+        carry = data[border:size]
+        data[border:] = bytes(SLACK_BYTES)
+        yield Piece(offset, data, border), False
+        offset += border
+    yield Piece(offset, bytearray(carry) + bytes(SLACK_BYTES), len(carry)), True
+
+
+def _last_border(data: bytearray, size: int) -> int | None:
+    for window in _WINDOWS:
+        last = None
+        for found in _BORDER.finditer(data, max(size - window, 0), size):
+            last = found.end()
+        if last is not None or window >= size:
+            return last
+    return None
+
+
+def joined(left: bytes, piece: Piece) -> Piece:
+    """A piece with what its predecessor left over in front."""
+    data = bytearray(left) + piece.data
+    return Piece(piece.offset - len(left), data, len(left) + piece.size)
