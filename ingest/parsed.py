@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -109,8 +109,21 @@ class Arguments(NamedTuple):
     numbers: NDArray[np.int64]
 
 
-class Slices(NamedTuple):
-    """Complete (`X`) events in the order of the file; times are ns as recorded."""
+class ArgumentRows(NamedTuple):
+    """Arguments on their way to the store: row r has `numbers[first[r]:first[r + 1]]`."""
+
+    args_id: NDArray[np.int64]
+    shape: NDArray[np.int64]
+    first: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Slices:
+    """Complete (`X`) events in the order of the file; times are ns as recorded.
+
+    The columns are big: whoever makes others of them takes them away (`release`).
+    """
 
     category: NDArray[np.int16]
     name: NDArray[np.int32]
@@ -124,6 +137,12 @@ class Slices(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    def release(self, column: str) -> NDArray[Any]:
+        """Give a column up."""
+        array: NDArray[Any] = getattr(self, column)
+        setattr(self, column, array[:0].copy())
+        return array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 from ingest.errors import TraceError, UserError
 from ingest.lexicon.words import Words
+from ingest.memory import give_back
 from ingest.normalise.correlate import link
 from ingest.normalise.device_times import to_host_clock
-from ingest.normalise.gather import Gathered, TraceFile, gather
+from ingest.normalise.gather import Gathered, OfRows, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
 from ingest.normalise.tables import Rows, failure_stat, frames
-from ingest.parsed import Parsed
-from ingest.readers.kineto import ArgumentRows, read_kineto
+from ingest.parsed import ArgumentRows, Parsed
+from ingest.readers.kineto import read_kineto
 from ingest.readers.source import Source
-from ingest.store import FORMAT_NAME, SCHEMA_VERSION, Store
+from ingest.store import FORMAT_NAME, ROW_GROUP, SCHEMA_VERSION, Store
+from ingest.writer import Writer
 
 Int64 = NDArray[np.int64]
 Progress = Callable[[str], None]
 
 _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".yaml", ".yml")
 _MOST_RANKS = 1 << 31
-_ROW_GROUP = 122_880
-"""Rows that DuckDB packs together."""
 _RANK_IN_NAME = re.compile(
     r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
     r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)(?!\.\d{10})",
@@ -268,31 +268,32 @@ def _fill(
 ) -> tuple[FailedFile, ...]:
     words = Words()
     with Store.create(path) as store:
-        with store.filling():
-            files, failed = _read(digests, words, store, options)
+        with Writer(store) as writer:
+            files, failed = _read(digests, words, writer, options)
+            give_back()
             rows = normalise(files, words, options.progress)
             options.progress("writing the store")
-            for table, frame in frames(rows):
-                store.insert(table, frame)
-            store.insert("import_stat", failure_stat(len(failed)))
-            store.make_views()
-            store.set_meta(
-                {
-                    "schema_version": SCHEMA_VERSION,
-                    "format": FORMAT_NAME,
-                    **{f"failed:{failure.path}": failure.reason for failure in failed},
-                }
-            )
+            for table, frame in frames(rows, 2 * ROW_GROUP):
+                writer.insert(table, frame)
+            writer.insert("import_stat", failure_stat(len(failed)))
+            writer.run(store.make_views)
+        store.set_meta(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "format": FORMAT_NAME,
+                **{f"failed:{failure.path}": failure.reason for failure in failed},
+            }
+        )
         store.flush()
     return failed
 
 
 def _read(
-    digests: Sequence[tuple[Path, str]], words: Words, store: Store, options: IngestOptions
+    digests: Sequence[tuple[Path, str]], words: Words, writer: Writer, options: IngestOptions
 ) -> tuple[list[TraceFile], tuple[FailedFile, ...]]:
     parsed: list[tuple[Path, Parsed]] = []
     failed: list[FailedFile] = []
-    sink = _Sink(store)
+    sink = _Sink(writer)
     for number, (path, _) in enumerate(digests):
         options.progress(f"reading {path.name} ({number + 1} of {len(digests)})")
         if (twin := _twin(path, parsed)) is not None:
@@ -321,31 +322,39 @@ def _twin(path: Path, parsed: Sequence[tuple[Path, Parsed]]) -> Parsed | None:
 
 
 class _Sink:
-    """Writes arguments to the store in batches of about a row group."""
+    """Writes arguments to the store in full row groups."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
         self._waiting: list[ArgumentRows] = []
+        self._n_waiting = 0
         self.count = 0
 
     def write(self, rows: ArgumentRows) -> None:
         """Take rows; their numbers go on from `count`."""
         self._waiting.append(rows)
+        self._n_waiting += len(rows.args_id)
         self.count += len(rows.args_id)
-        if sum(len(one.args_id) for one in self._waiting) >= _ROW_GROUP:
-            self.flush()
+        if self._n_waiting >= ROW_GROUP:
+            self._send(self._n_waiting // ROW_GROUP * ROW_GROUP)
 
     def flush(self) -> None:
         """Write what waits."""
-        if self._waiting:
-            counts = np.concatenate([np.diff(one.first) for one in self._waiting])
-            self._store.insert_arguments(
-                np.concatenate([one.args_id for one in self._waiting]),
-                np.concatenate([one.shape for one in self._waiting]),
-                np.concatenate([[0], np.cumsum(counts)]),
-                np.concatenate([one.numbers for one in self._waiting]),
-            )
-            self._waiting.clear()
+        if self._n_waiting:
+            self._send(self._n_waiting)
+
+    def _send(self, n: int) -> None:
+        counts = np.concatenate([np.diff(one.first) for one in self._waiting])
+        first = np.concatenate([[0], np.cumsum(counts)])
+        args_id = np.concatenate([one.args_id for one in self._waiting])
+        shape = np.concatenate([one.shape for one in self._waiting])
+        numbers = np.concatenate([one.numbers for one in self._waiting])
+        cut = int(first[n])
+        self._writer.insert_arguments(
+            ArgumentRows(args_id[:n], shape[:n], first[: n + 1], numbers[:cut])
+        )
+        rest = ArgumentRows(args_id[n:], shape[n:], first[n:] - cut, numbers[cut:])
+        self._waiting, self._n_waiting = [rest], len(rest.args_id)
 
 
 def _with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
@@ -413,6 +422,7 @@ def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> R
     """The passes in order: gather, link, device clock, collectives, rank clocks."""
     progress("linking")
     gathered = gather(files, words)
+    give_back()
     links = link(gathered)
     logs = [file.parsed.log for file in files]
     for trace_id, log in enumerate(logs):
@@ -421,9 +431,8 @@ def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> R
         log.count("crossing_slices", int(gathered.crossing[trace_id]))
     device = gathered.ids("device")
     ids = device["id"].to_numpy()
-    device_of, stream_of = np.full(len(gathered.ts), -1), np.full(len(gathered.ts), -1)
-    device_of[ids] = device["device"].fill_null(-1).to_numpy()
-    stream_of[ids] = device["stream"].fill_null(-1).to_numpy()
+    device_of = OfRows(ids, device["device"].fill_null(-1).to_numpy())
+    stream_of = OfRows(ids, device["stream"].fill_null(-1).to_numpy())
     times = to_host_clock(gathered, links, device_of, logs)
     progress("matching collectives")
     collectives = find_collectives(gathered, links, times.ts, stream_of)
@@ -435,11 +444,11 @@ def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> R
     ts = clocks.corrected(times.ts, gathered.trace)
     moved_ns = int(ts.min()) if len(ts) else 0
     return Rows(
-        gathered=replace_origin(gathered, moved_ns),
+        gathered=replace_origin(gathered, moved_ns) if moved_ns else gathered,
         links=links,
         times=times,
         collectives=collectives,
-        ts=ts - moved_ns,
+        ts=ts - moved_ns if moved_ns else ts,
         origin_moved_ns=moved_ns,
         device=device,
     )

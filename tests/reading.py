@@ -9,10 +9,10 @@ from typing import Any
 from ingest.issues import IssueLog
 from ingest.lexicon.distinct import Lexicon
 from ingest.lexicon.words import Words
-from ingest.parsed import Parsed
+from ingest.parsed import ArgumentRows, Parsed
 from ingest.pipeline import IngestOptions, Run, open_run
 from ingest.readers.batches import Batch
-from ingest.readers.kineto import ArgumentRows, read_kineto
+from ingest.readers.kineto import read_kineto
 from ingest.readers.source import Source
 from ingest.readers.stream import read_events
 

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ingest.lexicon.lexer import NUMBER
 from ingest.lexicon.scans import to_nanos
 from ingest.lexicon.shapes import ABSENT, WHOLE, Shape, Value, decoded, filled
 from ingest.lexicon.tables import RowTable
-from ingest.lexicon.values import Whole
+from ingest.lexicon.values import identifiers
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -138,15 +137,6 @@ class Keys:
         """Decoded values of a key; None where absent."""
         return [None if one < 0 else self._values[one] for one in self.ids(key, rows).tolist()]
 
-    def converted(
-        self, key: str, rows: "RowNumbers", convert: Callable[[Sequence[Any]], pl.Series]
-    ) -> pl.Series:
-        """A column of converted values: each distinct value is converted once."""
-        ids = self.ids(key, rows)
-        distinct, place = np.unique(ids, return_inverse=True)
-        made = convert([None if one < 0 else self._values[one] for one in distinct.tolist()])
-        return made.gather(place)
-
     def whole(self, key: str, rows: "RowNumbers") -> tuple[Int64, Bool, Bool]:
         """Values written as one whole number, which rows those are, and which hold others."""
         kind, first, _, negative, _, _ = self._table[self._place[key]][:, rows.shapes]
@@ -156,12 +146,16 @@ class Keys:
         values = np.where(negative == 1, -values, values)
         return np.where(is_whole, values, 0), is_whole, (kind != ABSENT) & ~is_whole
 
-    def integers(self, key: str, rows: "RowNumbers", convert: Whole) -> pl.Series:
-        """A column of whole numbers; `convert` decides on limits and on all other values."""
-        values, is_whole, others = self.whole(key, rows)
-        if others.any():
-            return self.converted(key, rows, convert)
-        return convert.of_numbers(values, is_whole)
+    def unsigned(self, key: str, rows: "RowNumbers") -> tuple[NDArray[np.uint64], Bool]:
+        """Ids of up to 64 bits, however they are written, and which rows have one."""
+        values, known, others = self.whole(key, rows)
+        known &= values >= 0
+        ids = values.astype(np.uint64)
+        odd = np.flatnonzero(others)
+        if len(odd):
+            made = identifiers(self.objects(key, rows.pick(odd)))
+            ids[odd], known[odd] = made.fill_null(0).to_numpy(), made.is_not_null().to_numpy()
+        return ids, known
 
     def nanos(
         self,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ingest.normalise.classify import classify_kernels, runtime_kinds
@@ -110,9 +110,14 @@ def _runtime_kinds(gathered: Gathered, is_runtime: Bool) -> Int8:
 
 def _by_name(gathered: Gathered, rows: Bool, judge: Callable[[Sequence[str]], Int8]) -> Int8:
     """What is told by the name alone, asked once per name."""
-    distinct, place = np.unique(gathered.name[rows], return_inverse=True)
     texts = gathered.words.names.texts
-    judged: Int8 = judge([texts[number] for number in distinct.tolist()])[place]
+    names = gathered.name[rows]
+    used = np.zeros(len(texts), np.bool_)
+    used[names] = True
+    numbers = np.flatnonzero(used)
+    table = np.zeros(len(texts), np.int8)
+    table[numbers] = judge([texts[number] for number in numbers.tolist()])
+    judged: Int8 = table[names]
     return judged
 
 
@@ -126,12 +131,18 @@ def _calls(gathered: Gathered, is_runtime: Bool) -> Int32:
     """Launching call of each device row by (file, correlation): the first call that has it."""
     rows, values = _non_zero(gathered)
     call = np.full(len(gathered), -1, np.int32)
-    ids = pl.DataFrame({"id": rows, "trace": gathered.trace[rows], "correlation": values})
-    calls = ids.filter(pl.Series(is_runtime[rows]))
-    calls = calls.unique(["trace", "correlation"], keep="first", maintain_order=True)
-    device = ids.filter(pl.Series(gathered.on_device[rows]))
-    joined = device.join(calls, on=["trace", "correlation"], how="inner", suffix="_call")
-    call[joined["id"].to_numpy()] = joined["id_call"].to_numpy()
+    borders = np.searchsorted(gathered.trace[rows], np.arange(len(gathered.files) + 1))
+    for first, last in pairwise(borders.tolist()):
+        ids, correlation = rows[first:last], values[first:last]
+        calls = np.flatnonzero(is_runtime[ids])
+        device = np.flatnonzero(gathered.on_device[ids])
+        if not len(calls) or not len(device):
+            continue
+        calls = calls[np.argsort(correlation[calls], kind="stable")]
+        place = np.searchsorted(correlation[calls], correlation[device])
+        found = calls[np.minimum(place, len(calls) - 1)]
+        linked = correlation[found] == correlation[device]
+        call[ids[device[linked]]] = ids[found[linked]]
     return call
 
 

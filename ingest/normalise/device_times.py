@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ingest.issues import IssueLog
 from ingest.normalise.clock import DeviceTasks, device_clock_offset, kernels_after_launch
 from ingest.normalise.correlate import Links
-from ingest.normalise.gather import Gathered
+from ingest.normalise.gather import Gathered, OfRows
 from ingest.vocab import RuntimeKind
 
 Int64 = NDArray[np.int64]
@@ -28,14 +28,14 @@ class DeviceTimes:
 
 
 def to_host_clock(
-    gathered: Gathered, links: Links, device: Int64, logs: Sequence[IssueLog]
+    gathered: Gathered, links: Links, device: OfRows, logs: Sequence[IssueLog]
 ) -> DeviceTimes:
     """Shift the device rows of each file.
 
     Args:
         gathered: the rows.
         links: their launching calls.
-        device: per slice, the device of a device row.
+        device: the device of each device row.
         logs: per file, where repairs are counted.
     """
     ts = gathered.ts.copy()
@@ -55,7 +55,7 @@ def to_host_clock(
     return DeviceTimes(ts=ts, moved=moved, offset_ns=tuple(offsets))
 
 
-def _tasks(gathered: Gathered, links: Links, device: Int64, rows: Int64, ts: Int64) -> DeviceTasks:
+def _tasks(gathered: Gathered, links: Links, device: OfRows, rows: Int64, ts: Int64) -> DeviceTasks:
     call = links.call[rows]
     known = call >= 0
     call_start = np.where(known, gathered.ts[call], 0)
@@ -65,7 +65,7 @@ def _tasks(gathered: Gathered, links: Links, device: Int64, rows: Int64, ts: Int
     return DeviceTasks(
         start_ns=ts[rows] - lowest,
         end_ns=ts[rows] + gathered.dur[rows] - lowest,
-        device=device[rows],
+        device=device.of(rows),
         call_start_ns=np.where(known, call_start - lowest, -1),
         call_end_ns=np.where(known, call_start + gathered.dur[call] - lowest, -1),
         plain_launch=plain,

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ingest.lexicon.words import Words
-from ingest.normalise.nesting import nest
+from ingest.normalise.nesting import Nesting, nest
 from ingest.parsed import Parsed
 from ingest.vocab import DEVICE_CATEGORIES
 
@@ -38,6 +39,19 @@ class TraceFile:
         """`baseTimeNanoseconds`; 0 when not recorded."""
         base = self.parsed.header.get("baseTimeNanoseconds")
         return base if isinstance(base, int) and abs(base) < _LATEST_NS else 0
+
+
+class OfRows(NamedTuple):
+    """A column that few slices have."""
+
+    ids: Int64
+    """The slices, in order."""
+    values: Int64
+
+    def of(self, rows: NDArray[np.integer]) -> Int64:
+        """Values of some of these slices."""
+        found: Int64 = self.values[np.searchsorted(self.ids, rows)]
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,26 +137,26 @@ def gather(files: Sequence[TraceFile], words: Words) -> Gathered:
     starts = np.concatenate([[0], np.cumsum(sizes)])
     n = int(starts[-1])
     trace = np.repeat(np.arange(len(files), dtype=np.int32), sizes)
-    category, repair = np.empty(n, np.int16), np.empty(n, np.int8)
-    name, utid, args_id = (np.empty(n, np.int32) for _ in range(3))
-    ts, dur = np.empty(n, np.int64), np.empty(n, np.int64)
+    orders = [_order(file.parsed.slices.ts, file.parsed.slices.dur) for file in files]
     id_of = []
-    for trace_id, file in enumerate(files):
-        slices = file.parsed.slices
-        order = _order(slices.ts, slices.dur)
-        mine = slice(int(starts[trace_id]), int(starts[trace_id + 1]))
-        np.add(slices.ts[order], file.base_ns, out=ts[mine])
-        dur[mine], category[mine] = slices.dur[order], slices.category[order]
-        name[mine], args_id[mine] = slices.name[order], slices.args_id[order]
-        repair[mine], utid[mine] = slices.repair[order], utid_of[trace_id][slices.thread[order]]
+    for order, start in zip(orders, starts.tolist(), strict=False):
         place = np.empty(len(order), np.int32)
-        place[order] = np.arange(mine.start, mine.stop, dtype=np.int32)
+        place[order] = np.arange(start, start + len(order), dtype=np.int32)
         id_of.append(place)
+    ts, dur, category, name, args_id, repair, utid = (
+        _in_order(files, orders, column)
+        for column in ("ts", "dur", "category", "name", "args_id", "repair", "thread")
+    )
+    for trace_id, file in enumerate(files):
+        mine = slice(int(starts[trace_id]), int(starts[trace_id + 1]))
+        ts[mine] += file.base_ns
+        utid[mine] = utid_of[trace_id][utid[mine]]
+    orders.clear()
     origin_ns = int(ts.min()) if n else 0
     ts -= origin_ns
     lanes = np.array([text in {*DEVICE_CATEGORIES, *_EVIDENCE} for text in words.categories.texts])
     work = np.array([text in DEVICE_CATEGORIES for text in words.categories.texts])
-    nested, crosses = _nested(utid, ts, dur, ~lanes[category])
+    nested = _nested(utid, ts, dur, ~lanes[category])
     return Gathered(
         files=tuple(files),
         words=words,
@@ -161,24 +175,33 @@ def gather(files: Sequence[TraceFile], words: Words) -> Gathered:
         origin_ns=origin_ns,
         threads=threads,
         utid_of=utid_of,
-        parent=nested[0],
-        depth=nested[1],
-        self_dur=nested[2],
-        crossing=np.bincount(trace[crosses], minlength=len(files)),
+        parent=nested.parent,
+        depth=nested.depth,
+        self_dur=nested.self_dur,
+        crossing=np.bincount(trace[nested.crossing], minlength=len(files)),
     )
 
 
-def innermost_at(gathered: Gathered, utid: Int64, at_ns: Int64) -> Int64:
-    """Host row that runs at a moment on a thread, the innermost of them; -1 for none."""
-    host = np.flatnonzero(np.isin(gathered.utid, np.unique(utid)))
-    order = host[np.argsort(gathered.utid[host], kind="stable")]
-    threads, starts = gathered.utid[order], gathered.ts[order]
+def last_started(gathered: Gathered, utid: Int32, at_ns: Int64) -> Int64:
+    """Row of a thread that started last at or before a moment, the innermost; -1 for none."""
+    wanted = np.zeros(len(gathered.threads) + 1, np.bool_)
+    wanted[utid] = True
+    wanted[-1] = False
+    rows = np.flatnonzero(wanted[gathered.utid])
+    rows = rows[_stable_order(gathered.utid[rows])]
+    borders = np.searchsorted(gathered.utid[rows], np.arange(len(gathered.threads) + 1))
     found = np.full(len(at_ns), -1, np.int64)
-    for thread in np.unique(utid).tolist():
-        first, last = np.searchsorted(threads, [thread, thread + 1])
+    for thread in np.flatnonzero(wanted).tolist():
+        mine = rows[borders[thread] : borders[thread + 1]]
         moments = np.flatnonzero(utid == thread)
-        place = first + np.searchsorted(starts[first:last], at_ns[moments], "right") - 1
-        found[moments] = np.where(place >= first, order[np.maximum(place, 0)], -1)
+        place = np.searchsorted(gathered.ts[mine], at_ns[moments], "right") - 1
+        found[moments] = np.where(place >= 0, mine[place], -1)
+    return found
+
+
+def innermost_at(gathered: Gathered, utid: Int32, at_ns: Int64) -> Int64:
+    """Host row that runs at a moment on a thread, the innermost of them; -1 for none."""
+    found = last_started(gathered, utid, at_ns)
     while True:
         over = np.flatnonzero(found >= 0)
         over = over[(gathered.ts + gathered.dur)[found[over]] <= at_ns[over]]
@@ -187,16 +210,31 @@ def innermost_at(gathered: Gathered, utid: Int64, at_ns: Int64) -> Int64:
         found[over] = gathered.parent[found[over]]
 
 
-def _order(ts: Int64, dur: Int64) -> Int64:
+def _in_order(files: Sequence[TraceFile], orders: Sequence[Int32], column: str) -> NDArray[Any]:
+    """One column of all files; the files give theirs up, so that it is in memory once."""
+    parts = [
+        file.parsed.slices.release(column)[order] for file, order in zip(files, orders, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _order(ts: Int64, dur: Int64) -> Int32:
     """Rows by start, longest first, then as in the file; few starts are shared."""
     order = np.argsort(ts, kind="stable")
     starts = ts[order]
     again = np.flatnonzero(starts[1:] == starts[:-1])
+    del starts
     if len(again):
         tied = np.unique(np.concatenate([again, again + 1]))
         rows = order[tied]
         order[tied] = rows[np.lexsort((rows, -dur[rows], ts[rows]))]
-    return order
+    return order.astype(np.int32)
+
+
+def _stable_order(threads: Int32) -> Int64:
+    """Rows by thread, else as they are; numpy sorts short numbers by digits, which is faster."""
+    few = len(threads) == 0 or int(threads.max()) < np.iinfo(np.int16).max
+    return np.argsort(threads.astype(np.int16) if few else threads, kind="stable")
 
 
 def _sparse(
@@ -209,18 +247,9 @@ def _sparse(
     return ids[order], values[order]
 
 
-def _nested(
-    utid: Int32, ts: Int64, dur: Int64, on_host: Bool
-) -> tuple[tuple[Int32, NDArray[np.int16], Int64], Int64]:
-    """Parent, depth and own time of every row, and the rows that cross the one around them."""
-    host = np.flatnonzero(on_host)
-    order = host[np.argsort(utid[host], kind="stable")]
-    nested = nest(utid[order], ts[order], dur[order])
-    n = len(ts)
-    parent, depth, self_dur = np.full(n, -1, np.int32), np.zeros(n, np.int16), dur.copy()
-    parent[order] = np.where(nested.parent >= 0, order[nested.parent], -1)
-    depth[order], self_dur[order] = nested.depth, nested.self_dur
-    return (parent, depth, self_dur), order[nested.crosses]
+def _nested(utid: Int32, ts: Int64, dur: Int64, on_host: Bool) -> Nesting:
+    host = np.flatnonzero(on_host).astype(np.int32)
+    return nest(host[_stable_order(utid[host])], utid, ts, dur)
 
 
 def _threads(files: Sequence[TraceFile], words: Words) -> tuple[pl.DataFrame, tuple[Int32, ...]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ingest.normalise.align import Matched, match
 from ingest.normalise.collectives import Described, MemberSource, describe
 from ingest.normalise.correlate import Links
-from ingest.normalise.gather import Gathered, TraceFile
+from ingest.normalise.gather import Gathered, OfRows, TraceFile
 from ingest.normalise.groups import FileFacts, file_facts
 from ingest.normalise.messages import HostRow, is_communication_record
 from ingest.vocab import KernelClass
@@ -32,14 +32,14 @@ class RunCollectives(NamedTuple):
     """Per member: slice of the host record (`record_param_comms`, `c10d::*`); -1."""
 
 
-def find_collectives(gathered: Gathered, links: Links, ts: Int64, stream: Int64) -> RunCollectives:
+def find_collectives(gathered: Gathered, links: Links, ts: Int64, stream: OfRows) -> RunCollectives:
     """Describe and match all members of all files.
 
     Args:
         gathered: the rows.
         links: their launching calls.
         ts: starts on the host clock of each file.
-        stream: per slice, the stream of a device row.
+        stream: the stream of each device row.
     """
     facts = [_facts(file) for file in gathered.files]
     sources, record = _sources(gathered, links, ts, stream)
@@ -59,7 +59,7 @@ def _facts(file: TraceFile) -> FileFacts:
 
 
 def _sources(
-    gathered: Gathered, links: Links, ts: Int64, stream: Int64
+    gathered: Gathered, links: Links, ts: Int64, stream: OfRows
 ) -> tuple[list[MemberSource], Int64]:
     on_device = np.flatnonzero(gathered.on_device & (links.kernel_class == KernelClass.COLLECTIVE))
     on_host = np.flatnonzero(
@@ -67,7 +67,7 @@ def _sources(
     )
     reader = _Reader(gathered)
     sources, records = [], []
-    for row in on_device.tolist():
+    for row, lane in zip(on_device.tolist(), stream.of(on_device).tolist(), strict=True):
         around = reader.around(int(links.call[row]))
         record = next((r for r in around if is_communication_record(reader.name(r))), -1)
         call = int(links.call[row])
@@ -78,7 +78,7 @@ def _sources(
                 name=reader.name(row),
                 ts_ns=int(ts[row]),
                 dur_ns=int(gathered.dur[row]),
-                stream=int(stream[row]),
+                stream=lane,
                 launch_ns=int(gathered.ts[call]) if call >= 0 else -1,
                 args=reader.args(row),
                 host=tuple(reader.host_row(r) for r in around),

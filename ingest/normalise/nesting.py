@@ -15,18 +15,27 @@ BLEED_NS = 1_000
 
 
 class Nesting(NamedTuple):
-    """Columns with one row per host row."""
+    """Columns over all rows; those that are not nested stand alone."""
 
     parent: Int32
     """Row number; -1 at the top."""
     depth: NDArray[np.int16]
     self_dur: Int64
     """Duration without that of the direct children, never below 0."""
-    crosses: NDArray[np.bool_]
-    """Outlives the row around it by more than `BLEED_NS`: taken for its sibling."""
+    crossing: Int64
+    """Rows that outlive the row around them by more than `BLEED_NS`: taken for its siblings."""
 
 
-def nest(thread: Int32, ts: Int64, dur: Int64) -> Nesting:
-    """Nest rows sorted by (thread, start, longest first)."""
-    parent, depth, child_dur, crosses = walk(thread, ts, ts + dur, BLEED_NS)
-    return Nesting(parent, depth, np.maximum(dur - child_dur, 0), crosses)
+def nest(order: Int32, thread: Int32, ts: Int64, dur: Int64) -> Nesting:
+    """Nest some rows.
+
+    Args:
+        order: the rows to nest, by thread, start, longest first.
+        thread: per row.
+        ts: start of each row, ns.
+        dur: duration of each row, ns.
+    """
+    parent, depth = np.full(len(ts), -1, np.int32), np.zeros(len(ts), np.int16)
+    self_dur = dur.copy()
+    crosses = walk(order, thread, ts, dur, BLEED_NS, parent, depth, self_dur)
+    return Nesting(parent, depth, self_dur, order[crosses].astype(np.int64))

@@ -6,32 +6,44 @@ from ingest.compiled import compiled
 
 
 @compiled
-def walk(thread, ts, end, bleed):
-    """Stack walk; a row leaves the stack when a later one starts at or after its end."""
-    n = len(thread)
-    parent = np.full(n, -1, np.int32)
-    depth = np.zeros(n, np.int16)
-    child_dur = np.zeros(n, np.int64)
+def walk(order, thread, ts, dur, bleed, parent, depth, own):
+    """Stack walk over rows in `order`: by thread, start, longest first.
+
+    A row leaves the stack when a later one starts at or after its end. Fills `parent` (row; -1 at
+    the top), `depth` and `own`, which comes in as the duration and goes out without that of the
+    direct children, never below 0. Returns which places of `order` outlive the row around them by
+    more than `bleed`.
+    """
+    n = len(order)
     stack = np.empty(n + 1, np.int32)
     height = 0
     crosses = np.zeros(n, np.bool_)
-    for row in range(n):
-        if row > 0 and thread[row] != thread[row - 1]:
+    for place in range(n):
+        row = order[place]
+        if place > 0 and thread[row] != thread[order[place - 1]]:
             height = 0
-        while height > 0 and end[stack[height - 1]] <= ts[row]:
+        while height > 0 and ts[stack[height - 1]] + dur[stack[height - 1]] <= ts[row]:
             height -= 1
+        end = ts[row] + dur[row]
         level = height
-        while level > 0 and end[row] > end[stack[level - 1]] + bleed:
+        while level > 0:
+            above = stack[level - 1]
+            if end <= ts[above] + dur[above] + bleed:
+                break
             level -= 1
         if level < height:
-            crosses[row] = True
+            crosses[place] = True
         if level > 0:
-            parent[row] = stack[level - 1]
-            child_dur[stack[level - 1]] += end[row] - ts[row]
-            depth[row] = depth[stack[level - 1]] + 1
+            above = stack[level - 1]
+            parent[row] = above
+            own[above] -= dur[row]
+            depth[row] = depth[above] + 1
         stack[height] = row
         height += 1
-    return parent, depth, child_dur, crosses
+    for place in range(n):
+        row = order[place]
+        own[row] = max(own[row], 0)
+    return crosses
 
 
 @compiled

@@ -17,7 +17,7 @@ from ingest.lexicon.words import Words, text
 from ingest.normalise.align import MemberState, Operations
 from ingest.normalise.correlate import Links
 from ingest.normalise.device_times import DeviceTimes
-from ingest.normalise.gather import Gathered, TraceFile, innermost_at
+from ingest.normalise.gather import Gathered, TraceFile, innermost_at, last_started
 from ingest.normalise.meetings import RunCollectives, group_rows
 from ingest.normalise.messages import DTYPE_NAMES
 from ingest.vocab import CollectiveKind
@@ -27,10 +27,10 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _INT64_LIMIT = 1 << 63
-_ROWS_AT_ONCE = 1 << 19
 _STEP = r"^ProfilerStep#\d{1,18}$"
 _STEP_NAME = re.compile(_STEP, re.ASCII)
 _MOVED = 3
+_ID_IN_KEY = 1 << 48
 _GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
 _REPAIRS = (None, "clamped", "unfinished", "moved")
 """By code: none, `CLAMPED`, `UNFINISHED` (of the reader), `_MOVED`."""
@@ -61,8 +61,8 @@ class Rows:
         return ranks[self.gathered.trace[rows]]
 
 
-def frames(rows: Rows) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Every base table with its frame, in the order of writing; big ones come in parts."""
+def frames(rows: Rows, at_once: int) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Every base table with its frame, in the order of writing; slices in parts of `at_once`."""
     names, dense = _names(rows.gathered)
     yield "name", names
     yield "shape", _shapes(rows.gathered.words)
@@ -71,8 +71,8 @@ def frames(rows: Rows) -> Iterator[tuple[str, pl.DataFrame]]:
     yield "process", _process(rows.gathered)
     yield "thread", _thread(rows)
     yield "step", _step(rows)
-    for first in range(0, len(rows.gathered), _ROWS_AT_ONCE):
-        yield "slice", _slice(rows, slice(first, first + _ROWS_AT_ONCE), dense)
+    for first in range(0, len(rows.gathered), at_once):
+        yield "slice", _slice(rows, slice(first, first + at_once), dense)
     yield "cpu_op", _cpu_op(rows)
     yield "runtime", _runtime(rows)
     yield "kernel", _kernel(rows, dense)
@@ -126,6 +126,7 @@ def _shapes(words: Words) -> pl.DataFrame:
 
 def _trace(rows: Rows) -> pl.DataFrame:
     clocks = rows.collectives.matched.clocks
+    stacks = rows.gathered.is_category("python_function")
     described = []
     for trace_id, file in enumerate(rows.gathered.files):
         mine = rows.gathered.trace == trace_id
@@ -140,13 +141,13 @@ def _trace(rows: Rows) -> pl.DataFrame:
                 "device_clock_offset_ns": rows.times.offset_ns[trace_id],
                 "first_ts": int(rows.ts[mine].min()) if mine.any() else None,
                 "last_ts": int(ends.max()) if mine.any() else None,
-                **_header(file, rows.gathered.words.categories.add("python_function")),
+                **_header(file, has_stacks=bool((stacks & mine).any())),
             }
         )
     return pl.DataFrame(described, strict=False, infer_schema_length=None)
 
 
-def _header(file: TraceFile, python_function: int) -> dict[str, object]:
+def _header(file: TraceFile, *, has_stacks: bool) -> dict[str, object]:
     header = file.parsed.header
     info = header.get("distributedInfo")
     backend = info.get("backend") if isinstance(info, dict) else None
@@ -168,7 +169,7 @@ def _header(file: TraceFile, python_function: int) -> dict[str, object]:
         "n_events": file.parsed.n_events,
         "complete": file.parsed.complete,
         "has_shapes": bool(shapes),
-        "has_stacks": bool((file.parsed.slices.category == python_function).any()),
+        "has_stacks": has_stacks,
         "has_sync_events": len(file.parsed.sync) > 0,
         "metadata": json.dumps(dict(header), ensure_ascii=False, default=str),
     }
@@ -291,12 +292,15 @@ def _step(rows: Rows) -> pl.DataFrame:
 
 def _step_of(rows: Rows, ids: Int64 | slice) -> pl.Series:
     """Number of the step around some slices; NULL outside, and for numbers no column holds."""
-    step_row = rows.links.step_row[ids]
-    distinct, place = np.unique(step_row, return_inverse=True)
-    numbers = [
-        None if row < 0 else _step_number(rows.gathered.name_text(row)) for row in distinct.tolist()
-    ]
-    return pl.Series(numbers, dtype=pl.Int64).gather(place)
+    gathered = rows.gathered
+    steps = np.flatnonzero(
+        gathered.is_category("user_annotation") & gathered.name_matches("^ProfilerStep#")
+    )
+    numbers = [_step_number(gathered.name_text(row)) for row in steps.tolist()]
+    place = np.searchsorted(steps, rows.links.step_row[ids])
+    inside = rows.links.step_row[ids] >= 0
+    known = pl.Series([*numbers, None], dtype=pl.Int64)
+    return known.gather(np.where(inside, place, len(numbers)))
 
 
 def _step_number(name: str) -> int | None:
@@ -452,9 +456,9 @@ def _flow(rows: Rows, trace_id: int) -> pl.DataFrame:
     """Arrows with both ends: start and end at the innermost row there; halves are counted."""
     file, words = rows.gathered.files[trace_id], rows.gathered.words
     flows = file.parsed.flows
-    keys = ["name", "id", "text_id"]
-    starts = flows.filter("is_start").unique(keys, keep="first")
-    ends = flows.filter(~pl.col("is_start")).unique(keys, keep="first")
+    flows, keys = _keyed(flows)
+    starts = flows.filter("is_start").unique(keys, keep="first", maintain_order=True)
+    ends = flows.filter(~pl.col("is_start")).unique(keys, keep="first", maintain_order=True)
     both = starts.join(ends, on=keys, how="inner", suffix="_in", nulls_equal=True)
     file.parsed.log.count("half_flow", len(starts) + len(ends) - 2 * len(both))
     odd = [None if one < 0 else text(words.values[one]) for one in both["text_id"]]
@@ -467,25 +471,23 @@ def _flow(rows: Rows, trace_id: int) -> pl.DataFrame:
     )
 
 
+def _keyed(flows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """What arrows are joined by: name and id, as one number where both fit into it."""
+    ids = flows["id"].fill_null(-1).to_numpy()
+    if len(ids) and int(ids.min()) >= 0 and int(ids.max()) < _ID_IN_KEY:
+        key = pl.col("name").cast(pl.Int64) * _ID_IN_KEY + pl.col("id")
+        return flows.with_columns(key=key), ["key"]
+    return flows, ["name", "id", "text_id"]
+
+
 def _at(rows: Rows, trace_id: int, thread: pl.Series, ts: pl.Series) -> pl.Series:
     """Slice that starts at a time on a thread, the innermost where several do; NULL for none."""
     gathered = rows.gathered
-    first, last = np.searchsorted(gathered.trace, [trace_id, trace_id + 1])
     base_ns = gathered.files[trace_id].base_ns - gathered.origin_ns
-    wanted = pl.DataFrame(
-        {"utid": gathered.utid_of[trace_id][thread.to_numpy()], "ts": ts + base_ns}
-    )
-    starts = pl.DataFrame(
-        {
-            "utid": gathered.utid[first:last],
-            "ts": gathered.ts[first:last],
-            "slice": np.arange(first, last),
-        }
-    )
-    starts = starts.join(wanted.unique(), on=["utid", "ts"], how="semi", maintain_order="left")
-    starts = starts.unique(["utid", "ts"], keep="last", maintain_order=True)
-    joined = wanted.join(starts, on=["utid", "ts"], how="left", maintain_order="left")
-    return joined["slice"]
+    utid = gathered.utid_of[trace_id][thread.to_numpy()]
+    moments = ts.to_numpy() + base_ns
+    found = last_started(gathered, utid, moments)
+    return _or_null(np.where(gathered.ts[found] == moments, found, -1))
 
 
 def _memory_event(rows: Rows) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """Kineto's Chrome trace JSON -> columns of one file."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,6 @@ from ingest.issues import IssueLog
 from ingest.lexicon.columns import RowNumbers
 from ingest.lexicon.values import (
     Convert,
-    Whole,
     decimal_nanos,
     floats,
     identifiers,
@@ -32,6 +31,7 @@ from ingest.parsed import (
     LABEL_SCHEMA,
     MEMORY_SCHEMA,
     SYNC_SCHEMA,
+    ArgumentRows,
     Arguments,
     Parsed,
     Schema,
@@ -40,6 +40,7 @@ from ingest.parsed import (
 )
 from ingest.readers.batches import Batch, ragged
 from ingest.readers.faults import HINT
+from ingest.readers.sides import Side
 from ingest.readers.source import Source
 from ingest.readers.stream import read_events
 from ingest.vocab import DEVICE_CATEGORIES
@@ -79,18 +80,16 @@ _SYNC: Mapping[str, tuple[str, Convert]] = {
     "wait_on_cuda_event_id": ("wait_on_cuda_event_id", identifiers),
     "wait_on_cuda_event_record_corr_id": ("wait_on_cuda_event_record_corr_id", identifiers),
 }
-_OP: Mapping[str, tuple[str, Convert]] = {
+_OP: Mapping[str, tuple[str, Convert | None]] = {
     "sequence_number": ("Sequence number", integers),
     "fwd_thread_id": ("Fwd thread id", integers),
     "record_function_id": ("Record function id", integers),
     "ev_idx": ("Ev Idx", integers),
-}
-_OP_TEXTS = {
-    "input_dims": "Input Dims",
-    "input_type": "Input type",
-    "input_strides": "Input Strides",
-    "concrete_inputs": "Concrete Inputs",
-    "kernel_backend": "kernel_backend",
+    "input_dims": ("Input Dims", None),
+    "input_type": ("Input type", None),
+    "input_strides": ("Input Strides", None),
+    "concrete_inputs": ("Concrete Inputs", None),
+    "kernel_backend": ("kernel_backend", None),
 }
 _MEMORY: Mapping[str, tuple[str, Convert]] = {
     "device_type": ("Device Type", integers),
@@ -100,21 +99,16 @@ _MEMORY: Mapping[str, tuple[str, Convert]] = {
     "total_allocated": ("Total Allocated", identifiers),
     "total_reserved": ("Total Reserved", identifiers),
 }
+_MEMORY_ARGUMENTS: Schema = {
+    "row": pl.Int64,
+    **{column: dtype for column, dtype in MEMORY_SCHEMA.items() if column in _MEMORY},
+}
 _TALKS = (
     r"(?i)c10d|record_param_comms|^(nccl|rccl|gloo|mpi|ucc|xccl|hccl|oneccl)|all_?reduce|all_?gather"
     r"|reduce_?scatter|all_?to_?all|broadcast|barrier|isend|irecv|send|recv|coalesced"
 )
 """Names of rows that may describe a collective: their arguments stay in memory."""
 CLAMPED, UNFINISHED = 1, 2
-
-
-class ArgumentRows(NamedTuple):
-    """Arguments on their way to the store: row r has `numbers[first[r]:first[r + 1]]`."""
-
-    args_id: Int64
-    shape: Int64
-    first: Int64
-    numbers: Int64
 
 
 class Sink(Protocol):
@@ -160,6 +154,13 @@ class _Reader:
         self._n_rows = 0
         self._parts: dict[str, list[Any]] = {}
         self._talks = np.zeros(0, np.bool_)
+        self._steps = np.zeros(0, np.bool_)
+        self._sides = {
+            "device": Side(words, _DEVICE, DEVICE_SCHEMA),
+            "sync": Side(words, _SYNC, SYNC_SCHEMA),
+            "cpu_op": Side(words, _OP, CPU_OP_SCHEMA),
+            "memory": Side(words, _MEMORY, _MEMORY_ARGUMENTS),
+        }
 
     def take(self, batch: Batch) -> None:
         """Add the events of a batch."""
@@ -208,20 +209,17 @@ class _Reader:
         self._add("repair", repair.astype(np.int8))
         self._add("args_id", self._send_arguments(batch, rows).astype(np.int32))
         self._ids(arguments)
-        self._sides(category, arguments)
+        self._add_sides(category, arguments)
         self._messages(batch, rows, name, arguments)
         self._n_rows += len(rows)
 
     def _without_old_steps(self, category: Int64, name: Int64) -> Int64:
         """Old profilers filed `ProfilerStep#N` under operators."""
-        names = self._words.names.texts
-        operators = np.flatnonzero(category == self._words.categories.add("cpu_op"))
-        distinct = np.unique(name[operators])
-        steps = [one for one in distinct.tolist() if names[one].startswith("ProfilerStep#")]
-        if steps:
-            moved = operators[np.isin(name[operators], steps)]
-            category[moved] = self._words.categories.add("user_annotation")
-        return category
+        words = self._words
+        known = len(self._steps)
+        self._steps = np.concatenate([self._steps, words.names.matching("^ProfilerStep#", known)])
+        moved = self._steps[name] & (category == words.categories.add("cpu_op"))
+        return np.where(moved, words.categories.add("user_annotation"), category)
 
     def _send_arguments(self, batch: Batch, rows: Int64) -> Int64:
         """Hand arguments to the store; returns their numbers there."""
@@ -236,55 +234,27 @@ class _Reader:
 
     def _ids(self, arguments: RowNumbers) -> None:
         keys = self._words.arguments
-        for part, names in (
-            ("correlation", ("correlation",)),
-            ("external_id", ("External id", "external id")),
-        ):
-            found = keys.integers(names[0], arguments, identifiers)
-            for other in names[1:]:
-                if keys.anywhere(other):
-                    found = found.fill_null(keys.integers(other, arguments, identifiers))
-            rows = found.is_not_null().arg_true()
-            self._add(f"{part}_row", rows.to_numpy().astype(np.int32) + self._n_rows)
-            self._add(part, found.gather(rows).to_numpy())
+        self._sparse("correlation", *keys.unsigned("correlation", arguments))
+        found, known = keys.unsigned("External id", arguments)
+        if keys.anywhere("external id"):
+            older, present = keys.unsigned("external id", arguments)
+            found, known = np.where(known, found, older), known | present
+        self._sparse("external_id", found, known)
 
-    def _sides(self, category: Int64, arguments: RowNumbers) -> None:
+    def _sparse(self, part: str, values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(known)
+        self._add(f"{part}_row", rows.astype(np.int32) + self._n_rows)
+        self._add(part, values[rows])
+
+    def _add_sides(self, category: Int64, arguments: RowNumbers) -> None:
         categories = self._words.categories
-        device = np.isin(category, [categories.add(word) for word in DEVICE_CATEGORIES])
-        self._side("device", np.flatnonzero(device), arguments, _DEVICE)
-        sync = np.flatnonzero(category == categories.add("cuda_sync"))
-        self._side("sync", sync, arguments, _SYNC)
-        op = np.flatnonzero(category == categories.add("cpu_op"))
-        texts = {
-            column: pl.Series(self._words.arguments.ids(key, arguments.pick(op)))
-            for column, key in _OP_TEXTS.items()
-        }
-        nulled = {column: one.set(one < 0, None) for column, one in texts.items()}
-        self._side("cpu_op", op, arguments, _OP, **nulled)
-
-    def _side(
-        self,
-        part: str,
-        rows: Int64,
-        arguments: RowNumbers,
-        columns: Mapping[str, tuple[str, Convert]],
-        **more: pl.Series,
-    ) -> None:
-        if len(rows):
-            made = self._converted(arguments.pick(rows), columns)
-            row = pl.Series(rows + self._n_rows)
-            self._add(part, pl.DataFrame({"row": row, **made, **more}))
-
-    def _converted(
-        self, rows: RowNumbers, columns: Mapping[str, tuple[str, Convert]]
-    ) -> dict[str, pl.Series]:
-        keys = self._words.arguments
-        return {
-            column: keys.integers(key, rows, convert)
-            if isinstance(convert, Whole)
-            else keys.converted(key, rows, convert)
-            for column, (key, convert) in columns.items()
-        }
+        on_device = np.array([word in DEVICE_CATEGORIES for word in categories.texts], np.bool_)
+        device = on_device[category]
+        sync = category == categories.add("cuda_sync")
+        op = category == categories.add("cpu_op")
+        for side, chosen in (("device", device), ("sync", sync), ("cpu_op", op)):
+            rows = np.flatnonzero(chosen)
+            self._sides[side].add(rows + self._n_rows, arguments.pick(rows))
 
     def _messages(self, batch: Batch, rows: Int64, name: Int64, arguments: RowNumbers) -> None:
         words = self._words
@@ -395,16 +365,16 @@ class _Reader:
         self._log.count("event_without_time", int((~timed).sum()))
         rows, ts = rows[timed], ts[timed]
         if len(rows):
-            made = self._converted(arguments.pick(rows), _MEMORY)
-            thread = words.thread_numbers(events.pick(rows)).astype(np.int32)
-            self._add("memory", pl.DataFrame({"thread": thread, "ts": ts, **made}))
+            self._sides["memory"].add(rows, arguments.pick(rows))
+            self._add("memory_ts", ts)
+            self._add("memory_thread", words.thread_numbers(events.pick(rows)).astype(np.int32))
 
     def parsed(self, header: Mapping[str, object], digest: str, *, complete: bool) -> Parsed:
         """What was collected."""
-        device = self._frame("device", DEVICE_SCHEMA)
+        device = self._sides["device"].frame()
         thread = self._column("thread", np.int32)
         name = self._column("name", np.int32)
-        sync = self._frame("sync", SYNC_SCHEMA)
+        sync = self._sides["sync"].frame()
         counts = self._column("message_count", np.int64)
         return Parsed(
             header=header,
@@ -428,10 +398,16 @@ class _Reader:
             ),
             device=self._with_lanes(device, thread),
             sync=sync.with_columns(pl.col("kind").fill_null(self._names_of(sync, name))),
-            cpu_op=self._frame("cpu_op", CPU_OP_SCHEMA),
+            cpu_op=self._sides["cpu_op"].frame(),
             flows=self._frame("flows", FLOW_SCHEMA),
             labels=self._frame("labels", LABEL_SCHEMA),
-            memory=self._frame("memory", MEMORY_SCHEMA),
+            memory=self._sides["memory"]
+            .frame()
+            .with_columns(
+                ts=pl.Series(self._column("memory_ts", np.int64)),
+                thread=pl.Series(self._column("memory_thread", np.int32)),
+            )
+            .select(MEMORY_SCHEMA.keys()),
             counters=self._frame("counters", COUNTER_SCHEMA),
             messages=Arguments(
                 self._column("message_row", np.int32),
