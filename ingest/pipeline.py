@@ -20,6 +20,7 @@ from ingest.normalise.correlate import link
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
+from ingest.normalise.ranks import ranks_in_names
 from ingest.normalise.tables import Rows, failure_stat, frames
 from ingest.parsed import Parsed
 from ingest.readers.kineto import ArgumentRows, read_kineto
@@ -33,11 +34,6 @@ _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".
 _MOST_RANKS = 1 << 31
 _ROW_GROUP = 122_880
 """Rows that DuckDB packs together."""
-_RANK_IN_NAME = re.compile(
-    r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
-    r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)(?!\.\d{10})",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,7 +350,8 @@ def _with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
     ranks: list[int | None] = [_whole(info.get("rank")) for info in infos]
     sources = ["distributedInfo" if rank is not None else "" for rank in ranks]
     missing = [index for index, rank in enumerate(ranks) if rank is None]
-    named = {index: _rank_in_name(parsed[index][0]) for index in missing}
+    names = ranks_in_names([parsed[index][0].name for index in missing])
+    named = dict(zip(missing, names, strict=True))
     taken = {rank for rank in ranks if rank is not None}
     usable = list(named.values())
     if None not in usable and len(set(usable)) == len(usable) and not taken & set(usable):
@@ -391,11 +388,6 @@ def _whole(value: object) -> int | None:
         value = int(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return int(str(value)) if whole and 0 <= int(str(value)) < _MOST_RANKS else None
-
-
-def _rank_in_name(path: Path) -> int | None:
-    found = _RANK_IN_NAME.search(path.name)
-    return int(next(group for group in found.groups() if group)) if found else None
 
 
 def _refuse_two_files_of_one_rank(files: Sequence[TraceFile]) -> None:

@@ -174,7 +174,7 @@ def innermost_at(gathered: Gathered, utid: Int64, at_ns: Int64) -> Int64:
     order = host[np.argsort(gathered.utid[host], kind="stable")]
     threads, starts = gathered.utid[order], gathered.ts[order]
     found = np.full(len(at_ns), -1, np.int64)
-    for thread in np.unique(utid).tolist():
+    for thread in np.unique(utid).tolist() if len(host) else []:
         first, last = np.searchsorted(threads, [thread, thread + 1])
         moments = np.flatnonzero(utid == thread)
         place = first + np.searchsorted(starts[first:last], at_ns[moments], "right") - 1
