@@ -18,9 +18,11 @@ from ingest.errors import TraceError, UserError
 from ingest.lexicon.words import Words
 from ingest.memory import give_back
 from ingest.normalise.correlate import link
+from ingest.normalise.device_repairs import repair_device_times
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, OfRows, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
+from ingest.normalise.ranks import ranks_in_names
 from ingest.normalise.tables import Rows, failure_stat, frames
 from ingest.parsed import ArgumentRows, Parsed
 from ingest.readers.kineto import read_kineto
@@ -33,11 +35,6 @@ Progress = Callable[[str], None]
 
 _SKIPPED_SUFFIXES = (".duckdb", ".wal", ".md", ".py", ".txt", ".csv", ".tsv", ".yaml", ".yml")
 _MOST_RANKS = 1 << 31
-_RANK_IN_NAME = re.compile(
-    r"(?:rank|worker|gpu|kineto|trainer|device)[-_. ]?(\d+)(?!\d*[a-z])"
-    r"|^(\d+)(?=\.)|[-_](\d{1,5})(?=\.)(?!\.\d{10})",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,7 +360,8 @@ def _with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
     ranks: list[int | None] = [_whole(info.get("rank")) for info in infos]
     sources = ["distributedInfo" if rank is not None else "" for rank in ranks]
     missing = [index for index, rank in enumerate(ranks) if rank is None]
-    named = {index: _rank_in_name(parsed[index][0]) for index in missing}
+    names = ranks_in_names([parsed[index][0].name for index in missing])
+    named = dict(zip(missing, names, strict=True))
     taken = {rank for rank in ranks if rank is not None}
     usable = list(named.values())
     if None not in usable and len(set(usable)) == len(usable) and not taken & set(usable):
@@ -402,11 +400,6 @@ def _whole(value: object) -> int | None:
     return int(str(value)) if whole and 0 <= int(str(value)) < _MOST_RANKS else None
 
 
-def _rank_in_name(path: Path) -> int | None:
-    found = _RANK_IN_NAME.search(path.name)
-    return int(next(group for group in found.groups() if group)) if found else None
-
-
 def _refuse_two_files_of_one_rank(files: Sequence[TraceFile]) -> None:
     by_rank: dict[int, TraceFile] = {}
     for file in files:
@@ -433,6 +426,7 @@ def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> R
     ids = device["id"].to_numpy()
     device_of = OfRows(ids, device["device"].fill_null(-1).to_numpy())
     stream_of = OfRows(ids, device["stream"].fill_null(-1).to_numpy())
+    gathered = repair_device_times(gathered, links, logs)
     times = to_host_clock(gathered, links, device_of, logs)
     progress("matching collectives")
     collectives = find_collectives(gathered, links, times.ts, stream_of)

@@ -193,6 +193,8 @@ def last_started(gathered: Gathered, utid: Int32, at_ns: Int64) -> Int64:
     found = np.full(len(at_ns), -1, np.int64)
     for thread in np.flatnonzero(wanted).tolist():
         mine = rows[borders[thread] : borders[thread + 1]]
+        if not len(mine):
+            continue
         moments = np.flatnonzero(utid == thread)
         place = np.searchsorted(gathered.ts[mine], at_ns[moments], "right") - 1
         found[moments] = np.where(place >= 0, mine[place], -1)

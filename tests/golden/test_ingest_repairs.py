@@ -229,3 +229,12 @@ def test_rows_read_from_a_broken_file_are_those_of_the_whole_one(tmp_path: Path)
     mended = write(tmp_path / "broken.json", document(*broken, tail=f", {rank_of(1)}"))
     query = "SELECT name, ts, dur, rank FROM slice WHERE name LIKE 'op%' ORDER BY ts, name"
     assert rows(mended, query) == rows(whole, query)
+
+
+def test_allocations_of_a_thread_without_rows_have_no_operator(tmp_path: Path) -> None:
+    instant = (
+        '{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7,'
+        ' "tid": 99, "ts": 4, "args": {"Device Type": 1, "Device Id": 0, "Addr": 1, "Bytes": 64}}'
+    )
+    path = write(tmp_path / "t.json", document(host("cpu_op", "op", 1, 9), instant))
+    assert rows(path, "SELECT bytes, op_id FROM memory_event") == [(64, None)]
