@@ -27,10 +27,14 @@ ISSUES: tuple[Issue, ...] = (
         Severity.DATA_LOSS,
         "top-level keys that no repair could read; left out",
     ),
-    Issue("event_unreadable", Severity.DATA_LOSS, "events that no repair could read; left out"),
     Issue(
-        "event_without_time", Severity.DATA_LOSS, "complete events without a usable ts; left out"
+        "several_lists",
+        Severity.DATA_LOSS,
+        "further lists of events in one file; read as one, the text between them is left out",
     ),
+    Issue("text_behind_end", Severity.DATA_LOSS, "text behind the end of the trace; left out"),
+    Issue("event_unreadable", Severity.DATA_LOSS, "events that no repair could read; left out"),
+    Issue("event_without_time", Severity.DATA_LOSS, "events without a usable ts; left out"),
     Issue(
         "bad_escape",
         Severity.NOTICE,

@@ -46,14 +46,16 @@ class Lexicon:
         self.understood: list[Shape] = []
         self.understood_args: list[Shape] = []
         self.names = Distinct(is_text)
-        self.shapes = Distinct(lambda text: _take(self.understood, text))
-        self.args = Distinct(lambda text: _take(self.understood_args, text) or is_value(text))
+        self.shapes = Distinct(lambda text: _take(self.understood, text, of_event=True))
+        self.args = Distinct(
+            lambda text: _take(self.understood_args, text, of_event=False) or is_value(text)
+        )
 
 
 _NO_KEYS = Shape({}, 0)
 
 
-def _take(understood: list[Shape], text: bytes) -> bool:
-    shape = understand(text)
+def _take(understood: list[Shape], text: bytes, *, of_event: bool) -> bool:
+    shape = understand(text, of_event=of_event)
     understood.append(shape or _NO_KEYS)
     return shape is not None

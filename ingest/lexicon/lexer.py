@@ -437,6 +437,9 @@ def lex(
                 if at < 0:
                     code = 1 if at == -1 else 3
                     break
+                if out2 == scratch2:  # no value at all
+                    code = 3
+                    break
                 while byte_at(out2 - 1) <= 32 and byte_at(out2 - 1) != 1:
                     out2 -= 1
                 args_number = intern(

@@ -1,5 +1,6 @@
 """What the keys of a shape mean: worked out once per shape, applied to millions of rows."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -76,8 +77,11 @@ def is_value(shape: bytes) -> bool:
     return True
 
 
-def understand(shape: bytes) -> Shape | None:
-    """Keys and values of the shape of an object; None where it is no JSON."""
+def understand(shape: bytes, *, of_event: bool) -> Shape | None:
+    """Keys and values of the shape of an object; None where it is no JSON.
+
+    An event that holds a key twice, in whatever way it is written, is not understood either.
+    """
     if not is_value(shape):
         return None
     pieces = shape.split(bytes((NUMBER,)))
@@ -85,10 +89,19 @@ def understand(shape: bytes) -> Shape | None:
         _SENTINEL % ordinal + piece for ordinal, piece in enumerate(pieces[1:])
     )
     try:
-        top = decode_top(_without_marks(probe))
+        text = _without_marks(probe)
+        top = decode_top(text)
+        if of_event and len(top) != _members(text):
+            return None
     except BROKEN:
         return None
     return Shape({key: _value(bytes(raw)) for key, raw in top.items()}, len(pieces) - 1)
+
+
+def _members(text: bytes) -> int:
+    """Members of the outermost object, repeated keys among them."""
+    pairs: list[object] = json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
+    return len(pairs)
 
 
 def _without_marks(probe: bytes) -> bytes:

@@ -111,7 +111,7 @@ def _decimal(text: bytes) -> Decimal | None:
 
 
 def _nanos_of(value: Decimal | None) -> int | None:
-    if value is None or not value.is_finite() or abs(value) > _LONGEST_NS:
+    if value is None or not value.is_finite() or value.copy_abs() > _LONGEST_NS:
         return None
     exact = micros_to_nanos(value)
     return exact if abs(exact) < _LONGEST_NS else None

@@ -19,6 +19,7 @@ from ingest.readers.repair import (
     event_inside,
     list_ends_at,
     mended,
+    next_list,
     span_of_event,
     unreadable,
 )
@@ -100,6 +101,7 @@ class Lexer:
         batches: list[Batch] = []
         patches: list[Broken] = []
         place = _Place(at=0)
+        text = b""
         while not place.stops:
             found, stop, place = self._pass(piece, place)
             if found is not None:
@@ -107,7 +109,9 @@ class Lexer:
             if stop == Stop.BORDER or (stop == Stop.INSIDE and not is_last):
                 break
             if stop != Stop.FULL:
-                place = _around(piece, place, patches if self._mends else None, log)
+                text = text or bytes(piece.data[: piece.size])
+                target = patches if self._mends else None
+                place = _around(Whole(piece.offset, text), place, target, log)
         if patches:
             batches.append(self._patched(patches, log))
             batches = [_in_order(batches)]
@@ -200,9 +204,16 @@ class _Place(NamedTuple):
     list_ended: bool = False
 
 
-def _around(piece: Piece, place: _Place, patches: list[Broken] | None, log: IssueLog) -> _Place:
+class Whole(NamedTuple):
+    """The text of a piece, copied once where something in it is broken."""
+
+    offset: int
+    data: bytes
+
+
+def _around(piece: Whole, place: _Place, patches: list[Broken] | None, log: IssueLog) -> _Place:
     """Get over what is no event in JSON: commas, a broken event, the end of the list."""
-    data = bytes(piece.data[: piece.size])
+    data = piece.data
     begin = behind_separators(data, place.at)
     commas = b"," in data[place.at : begin]
     if begin == len(data):
@@ -219,6 +230,20 @@ def _around(piece: Piece, place: _Place, patches: list[Broken] | None, log: Issu
             action="read as one comma",
         )
         return _Place(begin)
+    if (following := next_list(data, begin)) >= 0:
+        log.at(
+            "several_lists",
+            byte_offset=piece.offset + begin,
+            excerpt=data[begin:following].decode("utf-8", "replace"),
+            action="went on with the events of the next list",
+        )
+        return _Place(following)
+    return _behind_broken(piece, begin, patches, log)
+
+
+def _behind_broken(piece: Whole, begin: int, patches: list[Broken] | None, log: IssueLog) -> _Place:
+    """Mend what begins here and is no event in JSON, or leave it out."""
+    data = piece.data
     span = span_of_event(data, begin)
     if span.end < 0:
         return _Place(begin, stops=True)

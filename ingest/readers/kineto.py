@@ -1,7 +1,8 @@
 """Kineto's Chrome trace JSON -> columns of one file."""
 
+import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -274,6 +275,7 @@ class _Reader:
     def _arrows(self, events: RowNumbers, rows: Int64, phase: Int64) -> None:
         words = self._words
         ts, timed = words.events.nanos("ts", events.pick(rows), decimal_nanos)
+        self._log.count("event_without_time", int((~timed).sum()))
         rows, ts = rows[timed], ts[timed]
         if not len(rows):
             return
@@ -309,6 +311,11 @@ class _Reader:
         """Names of processes and threads; the same again (some files repeat them) is left out."""
         words = self._words
         name = words.name_numbers(batch.name[rows], events.pick(rows))
+        texts = words.names.texts
+        kinds = [one for one in np.unique(name).tolist() if texts[one] in _LABELS]
+        known = np.isin(name, kinds)
+        self._log.count("event_other", int((~known).sum()))
+        rows, name = rows[known], name[known]
         thread = words.thread_numbers(events.pick(rows))
         shape, first, count = (
             batch.args[rows],
@@ -321,15 +328,10 @@ class _Reader:
         _, kept = np.unique(np.stack([name, thread, what]), axis=1, return_index=True)
         found = []
         for at in np.sort(kept).tolist():
-            kind = words.names.texts[int(name[at])]
-            if kind in _LABELS:
-                pid, tid = words.threads[int(thread[at])]
-                value = _label(
-                    words.arguments_of(
-                        int(shape[at]), arguments.numbers[first[at] : first[at] + count[at]]
-                    )
-                )
-                found.append((kind, pid, tid, value))
+            pid, tid = words.threads[int(thread[at])]
+            numbers = arguments.numbers[first[at] : first[at] + count[at]]
+            value = _label(words.arguments_of(int(shape[at]), numbers))
+            found.append((texts[int(name[at])], pid, tid, value))
         self._add("labels", pl.DataFrame(found, schema=dict(LABEL_SCHEMA), orient="row"))
 
     def _counter_rows(self, batch: Batch, events: RowNumbers, rows: Int64) -> None:
@@ -348,7 +350,7 @@ class _Reader:
             found += [
                 (int(thread[at]), int(ts[at]), _series_name(title, key, len(series)), float(value))
                 for key, value in series.items()
-                if isinstance(value, int | float) and not isinstance(value, bool)
+                if _is_sample(value)
             ]
             self._log.count("counter_without_value", int(len(found) == before))
         self._add("counters", pl.DataFrame(found, schema=dict(COUNTER_SCHEMA), orient="row"))
@@ -443,6 +445,13 @@ class _Reader:
         return device.with_columns(
             pl.col("device").fill_null(lanes["pid"]), pl.col("stream").fill_null(lanes["tid"])
         )
+
+
+def _is_sample(value: object) -> TypeGuard[int | float]:
+    """A number that a double holds."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return isinstance(value, float)
+    return abs(value) <= sys.float_info.max
 
 
 def _series_name(title: str, key: str, series: int) -> str:

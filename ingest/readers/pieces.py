@@ -8,7 +8,10 @@ from ingest.lexicon.lexer import SLACK_BYTES
 from ingest.readers.repair import find_events
 
 _BORDER = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
+_ANY_BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _WINDOWS = (1 << 12, 1 << 16, 1 << 20)
+_LONGEST_KEY = 1 << 12
+"""Of the list, with white space."""
 
 
 class Piece(NamedTuple):
@@ -30,13 +33,14 @@ class Head(NamedTuple):
 
 def read_head(blocks: Iterator[bytes]) -> Head:
     """Everything up to the bracket behind which the events begin."""
-    data = b""
+    data = bytearray()
     for block in blocks:
+        looked_at = max(len(data) - _LONGEST_KEY, 0)
         data += block
-        begin = find_events(data)
+        begin = find_events(data, looked_at)
         if begin is not None:
-            return Head(data[:begin], data[begin:])
-    return Head(None, data)
+            return Head(bytes(data[:begin]), bytes(data[begin:]))
+    return Head(None, bytes(data))
 
 
 def cut(rest: bytes, offset: int, blocks: Iterator[bytes]) -> Iterator[tuple[Piece, bool]]:
@@ -65,16 +69,20 @@ def cut(rest: bytes, offset: int, blocks: Iterator[bytes]) -> Iterator[tuple[Pie
 
 
 def _last_border(data: bytearray, size: int) -> int | None:
-    for window in _WINDOWS:
-        last = None
-        for found in _BORDER.finditer(data, max(size - window, 0), size):
-            last = found.end()
-        if last is not None or window >= size:
-            return last
+    """The last border; where events begin with other keys than known, between any two objects."""
+    for border in (_BORDER, _ANY_BORDER):
+        for window in _WINDOWS:
+            last = None
+            for found in border.finditer(data, max(size - window, 0), size):
+                last = found.end()
+            if last is not None:
+                return last
+            if window >= size:
+                break
     return None
 
 
-def joined(left: bytes, piece: Piece) -> Piece:
+def joined(left: bytearray, piece: Piece) -> Piece:
     """A piece with what its predecessor left over in front."""
-    data = bytearray(left) + piece.data
+    data = left + piece.data
     return Piece(piece.offset - len(left), data, len(left) + piece.size)

@@ -17,7 +17,10 @@ _EVENTS_INSIDE = 4
 _LIST_BEGINS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LIST_ENDS = re.compile(rb'\](?=\s*(?:\}|,\s*["}]|\Z))')
 _EVENT_BEGINS = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
-_KINETO_EVENT = re.compile(rb'\{\s*"ph"\s*:')
+_EVENT_SIGN = re.compile(rb'"ph"\s*:\s*"')
+_SIGN_BYTES = 64
+_NEXT_LIST = re.compile(rb"\]\s*,?\s*\[")
+_BARE_LIST = re.compile(rb"\s*\[")
 _SEPARATORS = re.compile(rb"[\s,]*")
 _TOKEN = re.compile(rb'["{}\[\]]')
 _TOKEN_OR_COMMA = re.compile(rb'["{}\[\],]')
@@ -43,13 +46,15 @@ class Broken(NamedTuple):
     """One object in JSON."""
 
 
-def find_events(data: bytes) -> int | None:
-    """Where the events begin: behind `"traceEvents": [`, or behind the bracket of a bare list."""
-    stripped = data.lstrip()
-    if stripped.startswith(b"["):
-        return len(data) - len(stripped) + 1
-    key = _LIST_BEGINS.search(data)
-    return key.end() if key else None
+def find_events(data: bytes | bytearray, looked_at: int) -> int | None:
+    """Where the events begin: behind `"traceEvents": [`, or behind the bracket of a bare list.
+
+    Args:
+        data: the beginning of a file.
+        looked_at: so much of it was looked at before.
+    """
+    found = _BARE_LIST.match(data) or _LIST_BEGINS.search(data, looked_at)
+    return found.end() if found else None
 
 
 def behind_separators(data: bytes, position: int) -> int:
@@ -61,9 +66,29 @@ def behind_separators(data: bytes, position: int) -> int:
 def list_ends_at(data: bytes, position: int) -> bool:
     """A bracket closes here that no event follows: those inside damaged events do not count."""
     return (
-        _LIST_ENDS.match(data, position) is not None
-        and _KINETO_EVENT.search(data, position) is None
+        _LIST_ENDS.match(data, position) is not None and _EVENT_SIGN.search(data, position) is None
     )
+
+
+def holds_events(before: bytes | bytearray, data: bytes | bytearray) -> bool:
+    """Something in the data, or across its beginning, looks like part of an event."""
+    border = bytes(before[-_SIGN_BYTES:]) + bytes(data[:_SIGN_BYTES])
+    return (_EVENT_SIGN.search(data) or _EVENT_SIGN.search(border)) is not None
+
+
+def next_list(data: bytes, position: int) -> int:
+    """Where the events of another list begin, if a list ends here and no event lies between; or -1.
+
+    Such are traces written one behind the other, and a second `traceEvents`.
+    """
+    if data[position : position + 1] != b"]":
+        return -1
+    if bare := _NEXT_LIST.match(data, position):
+        return bare.end()
+    following = _LIST_BEGINS.search(data, position)
+    if following is None or _EVENT_SIGN.search(data, position, following.start()):
+        return -1
+    return following.end()
 
 
 def span_of_event(data: bytes, opening: int) -> Span:
@@ -198,9 +223,21 @@ def header_around(head: bytes, tail: bytes | None, tail_offset: int, log: IssueL
         tail_offset: where that is in the file.
         log: takes the repairs.
     """
-    if not head.lstrip().startswith(b"{"):
-        return Header({}, closed=tail is not None)
-    rest, closed = _whole_keys(tail[1:]) if tail is not None else (b"", False)
+    is_object = head.lstrip().startswith(b"{")
+    rest, closed = b"", tail is not None
+    if tail is not None:
+        end = 0
+        if is_object:
+            rest, closed, end = _whole_keys(tail[1:])
+        if closed and (behind := tail[1 + end :].lstrip()):
+            log.at(
+                "text_behind_end",
+                byte_offset=tail_offset + len(tail) - len(behind),
+                excerpt=behind[:EXCERPT_BYTES].decode("utf-8", "replace"),
+                action=f"left out {len(behind)} bytes",
+            )
+    if not is_object:
+        return Header({}, closed=closed)
     text = head + b"]" + rest + b"}"
     found = _top(text)
     if found is None:
@@ -238,8 +275,11 @@ def _count_unreadable(log: IssueLog, text: bytes) -> None:
     )
 
 
-def _whole_keys(tail: bytes) -> tuple[bytes, bool]:
-    """The text behind the list up to its last whole key, and whether the outermost brace closes."""
+def _whole_keys(tail: bytes) -> tuple[bytes, bool, int]:
+    """The text behind the list up to its last whole key, and the outermost brace.
+
+    Whether that closes, and the place behind it.
+    """
     depth, position, last = 0, 0, 0
     while (token := _TOKEN_OR_COMMA.search(tail, position)) is not None:
         position = token.end()
@@ -253,7 +293,7 @@ def _whole_keys(tail: bytes) -> tuple[bytes, bool]:
         elif mark == b",":
             last = token.start() if depth == 0 else last
         elif depth == 0:
-            return tail[: token.start()], True
+            return tail[: token.start()], True, token.end()
         else:
             depth -= 1
-    return tail[:last], False
+    return tail[:last], False, len(tail)

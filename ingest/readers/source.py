@@ -14,7 +14,22 @@ from ingest.errors import TraceError
 from ingest.issues import IssueLog
 
 _GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
+_FOREIGN = (
+    (0, b"\x28\xb5\x2f\xfd", "is compressed with zstd", "decompress it first"),
+    (0, b"BZh", "is compressed with bzip2", "decompress it first"),
+    (0, b"\xfd7zXZ\x00", "is compressed with xz", "decompress it first"),
+    (0, b"PK\x03\x04", "is a zip archive", "unpack it and give the traces inside"),
+    (257, b"ustar", "is a tar archive", "unpack it and give the traces inside"),
+    (0, b"\x1f\x8b", "is compressed with gzip twice", "decompress it once"),
+    (0, b"\xff\xfe", "is UTF-16 text", "convert it to UTF-8"),
+    (0, b"\xfe\xff", "is UTF-16 text", "convert it to UTF-8"),
+    (0, b"{\x00", "is UTF-16 text", "convert it to UTF-8"),
+    (0, b"[\x00", "is UTF-16 text", "convert it to UTF-8"),
+    (0, b"\x00{", "is UTF-16 text", "convert it to UTF-8"),
+    (0, b"\x00[", "is UTF-16 text", "convert it to UTF-8"),
+)
+"""Place and bytes that tell other formats, what they are, what to do."""
+_TELLING_BYTES = 512
 _BOM = b"\xef\xbb\xbf"
 _GZIP_WINDOW = 31
 """zlib's word for: expect the header and trailer of gzip."""
@@ -72,11 +87,19 @@ class Source:
         Raises:
             TraceError: the file cannot be opened, is empty, or is compressed in another way.
         """
-        empty = True
-        for number, block in enumerate(self._decompressed(log, digest)):
-            text = block.removeprefix(_BOM) if number == 0 else block
-            empty = empty and not text.strip()
-            yield text
+        blocks = self._decompressed(log, digest)
+        head = b""
+        for block in blocks:
+            head += block
+            if len(head) >= _TELLING_BYTES:
+                break
+        self._refuse_foreign(head)
+        text = head.removeprefix(_BOM)
+        empty = not text.strip()
+        yield text
+        for block in blocks:
+            empty = empty and not block.strip()
+            yield block
         if empty:
             raise TraceError(
                 f"`{self.path.name}`: file is empty",
@@ -87,14 +110,9 @@ class Source:
         kept = 0
         try:
             with self.path.open("rb") as stream:
-                head = stream.read(4)
+                head = stream.read(len(_GZIP))
                 stream.seek(0)
-                if head == _ZSTD:
-                    raise TraceError(
-                        f"`{self.path.name}` is compressed with zstd",
-                        hint="decompress it first: plain JSON and gzip are read",
-                    )
-                if not head.startswith(_GZIP):
+                if head != _GZIP:
                     yield from _stored(stream.read, BLOCK_BYTES, digest)
                     return
                 for block in _gunzip(_stored(stream.read, _STORED_BYTES, digest)):
@@ -112,6 +130,13 @@ class Source:
             )
         except OSError as error:
             raise self._unreadable(error) from error
+
+    def _refuse_foreign(self, head: bytes) -> None:
+        for place, mark, what, hint in _FOREIGN:
+            if head.startswith(mark, place):
+                raise TraceError(
+                    f"`{self.path.name}` {what}", hint=f"{hint}: plain JSON and gzip are read"
+                )
 
     def _before_damage(self, skipped: int) -> Iterator[bytes]:
         """What can be decompressed in front of the damage, but for the first bytes of it.

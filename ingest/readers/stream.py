@@ -14,7 +14,7 @@ from ingest.readers.batches import Batch, Lexed, Lexer
 from ingest.readers.faults import first_fault, refusal_of_end, refusal_of_event
 from ingest.readers.mend import EXCERPT_BYTES
 from ingest.readers.pieces import Piece, cut, joined, read_head
-from ingest.readers.repair import header_around
+from ingest.readers.repair import header_around, holds_events
 from ingest.readers.source import Source
 
 _THREADS = 2
@@ -101,11 +101,16 @@ class _Events:
         like the end of the list: what such a piece leaves is read again together with the next.
         """
         ahead: deque[tuple[Piece, bool, Future[Lexed]]] = deque()
-        left = b""
+        left = bytearray()
+        list_ended = False
         while True:
             while len(ahead) < _AHEAD and (found := next(pieces, None)) is not None:
                 ahead.append((*found, pool.submit(self._lex, *found)))
             piece, is_last, future = ahead.popleft()
+            if left and list_ended and not is_last and not holds_events(left, piece.data):
+                future.cancel()
+                left += piece.data[: piece.size]
+                continue
             if left:
                 future.cancel()
                 piece = joined(left, piece)
@@ -116,12 +121,12 @@ class _Events:
                 self.n += len(batch)
                 self._take(batch)
             self._log.take(lexed.log)
-            left = lexed.left
+            left, list_ended = bytearray(lexed.left), lexed.list_ended
             if is_last:
                 self.size = piece.offset + piece.size
                 self.tail_offset = self.size - len(left)
                 self.last_bytes = bytes(piece.data[max(piece.size - EXCERPT_BYTES, 0) : piece.size])
-                return left if lexed.list_ended else None
+                return bytes(left) if list_ended else None
 
     def _lex(self, piece: Piece, is_last: bool) -> Lexed:  # noqa: FBT001  (a pair as it came)
         lexer = self._lexers.get()
