@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ingest.issues import IssueLog
 
+_LATEST_NS = 1 << 61
 Schema: TypeAlias = Mapping[str, pl.DataType | type[pl.DataType]]
 
 DEVICE_SCHEMA: Schema = {
@@ -156,6 +157,8 @@ class Parsed:
     n_events: int
     complete: bool
     """False when the file ends before its events do."""
+    own_span_ns: tuple[int, int]
+    """Start of the first slice and end of the last as recorded, ns; 0 without any."""
     slices: Slices
     correlation: Sparse
     external_id: Sparse
@@ -169,3 +172,15 @@ class Parsed:
     messages: Arguments
     """Of the rows that may describe communication."""
     log: IssueLog = field(repr=False)
+
+    @property
+    def base_ns(self) -> int:
+        """`baseTimeNanoseconds`, to which all times of the file are relative; 0: not recorded."""
+        base = self.header.get("baseTimeNanoseconds")
+        return base if isinstance(base, int) and abs(base) < _LATEST_NS else 0
+
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """Start of the first slice and end of the last, ns, as Unix time where that is known."""
+        begin, end = self.own_span_ns
+        return begin + self.base_ns, end + self.base_ns

@@ -18,7 +18,6 @@ Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
-_LATEST_NS = 1 << 61
 _EVIDENCE = ("cuda_sync", "gpu_user_annotation")
 """Categories of device lanes that are no work."""
 
@@ -36,9 +35,8 @@ class TraceFile:
 
     @property
     def base_ns(self) -> int:
-        """`baseTimeNanoseconds`; 0 when not recorded."""
-        base = self.parsed.header.get("baseTimeNanoseconds")
-        return base if isinstance(base, int) and abs(base) < _LATEST_NS else 0
+        """What the times of the file are relative to; 0 when not recorded."""
+        return self.parsed.base_ns
 
 
 class OfRows(NamedTuple):

@@ -19,7 +19,7 @@ def modules(gathered: Gathered) -> Int32:
     that made them: what runs under them belongs to the module around that operator.
     """
     is_module = gathered.is_category("python_function") & gathered.name_matches(r"^nn\.Module: ")
-    module = innermost(gathered.parent, is_module)
+    module: Int32 = innermost(gathered.parent, is_module)
     if not is_module.any():
         return module
     rows, forward = _forward_of(gathered)

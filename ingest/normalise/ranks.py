@@ -1,7 +1,14 @@
-"""Which rank a file name means: only forms that say so, no number that merely stands there."""
+"""Which rank each file is of: as recorded, as its name says clearly, else by order."""
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from ingest.normalise.gather import TraceFile
+from ingest.parsed import Parsed
+
+_MOST_RANKS = 1 << 31
 
 _CLEAR = re.compile(
     r"""
@@ -51,3 +58,58 @@ def _series(names: Sequence[str]) -> list[int | None] | None:
     if len(stems) > 1 or ordered != list(range(ordered[0], ordered[0] + len(names))):
         return None
     return list(numbers)
+
+
+def with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
+    """Rank of each file: recorded, else from its name, else by order (never one that is taken).
+
+    Several files may have one rank: captures of different times (`ingest.windows`).
+    """
+    infos = [_distributed_info(one) for _, one in parsed]
+    ranks: list[int | None] = [_whole(info.get("rank")) for info in infos]
+    sources = ["distributedInfo" if rank is not None else "" for rank in ranks]
+    missing = [index for index, rank in enumerate(ranks) if rank is None]
+    names = ranks_in_names([parsed[index][0].name for index in missing])
+    named = dict(zip(missing, names, strict=True))
+    taken = {rank for rank in ranks if rank is not None}
+    said = set(named.values())
+    again = len(said) < len(missing)
+    if None not in said and not taken & said and (not again or _apart(parsed, named)):
+        for index in missing:
+            ranks[index], sources[index] = named[index], "file name"
+            parsed[index][1].log.count("rank_from_name")
+    else:
+        free = (rank for rank in range(len(parsed) + len(taken)) if rank not in taken)
+        for index in missing:
+            ranks[index], sources[index] = next(free), "order"
+            parsed[index][1].log.count("rank_from_order")
+    files = [
+        TraceFile(
+            path=path,
+            parsed=one,
+            rank=rank if rank is not None else 0,
+            rank_source=source,
+            world_size=_whole(info.get("world_size")),
+        )
+        for (path, one), rank, source, info in zip(parsed, ranks, sources, infos, strict=True)
+    ]
+    return sorted(files, key=lambda file: file.rank)
+
+
+def _distributed_info(parsed: Parsed) -> dict[str, object]:
+    info = parsed.header.get("distributedInfo")
+    return info if isinstance(info, dict) else {}
+
+
+def _whole(value: object) -> int | None:
+    """A rank or number of ranks; None for what no job can have."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(str(value)) if whole and 0 <= int(str(value)) < _MOST_RANKS else None
+
+
+def _apart(parsed: Sequence[tuple[Path, Parsed]], named: dict[int, int | None]) -> bool:
+    """No two files of one rank overlap in time: they are captures, and their names mean ranks."""
+    spans = sorted((rank or 0, *parsed[index][1].span_ns) for index, rank in named.items())
+    return all(left[0] != right[0] or left[2] <= right[1] for left, right in pairwise(spans))

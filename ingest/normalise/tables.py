@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,31 +61,38 @@ class Rows:
         return ranks[self.gathered.trace[rows]]
 
 
-def frames(rows: Rows, at_once: int) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Every base table with its frame, in the order of writing; slices in parts of `at_once`."""
+def frames(rows: Rows, at_once: int) -> Iterator[tuple[str, pl.DataFrame, float]]:
+    """Every base table with its frame, in the order of writing; slices in parts of `at_once`.
+
+    The third is the share of all rows that was written before.
+    """
     names, dense = _names(rows.gathered)
-    yield "name", names
-    yield "shape", _shapes(rows.gathered.words)
-    yield "trace", _trace(rows)
-    yield "device", _device(rows.gathered)
-    yield "process", _process(rows.gathered)
-    yield "thread", _thread(rows)
-    yield "step", _step(rows)
+    yield "name", names, 0.0
+    yield "shape", _shapes(rows.gathered.words), 0.0
+    n = max(len(rows.gathered), 1)
     for first in range(0, len(rows.gathered), at_once):
-        yield "slice", _slice(rows, slice(first, first + at_once), dense)
-    yield "cpu_op", _cpu_op(rows)
-    yield "runtime", _runtime(rows)
-    yield "kernel", _kernel(rows, dense)
-    yield "sync", _sync(rows)
-    for trace_id in range(len(rows.gathered.files)):
-        yield "flow", _flow(rows, trace_id)
-    yield "memory_event", _memory_event(rows)
-    yield "counter", _counter(rows)
-    yield "process_group", _process_group(rows)
-    yield "collective", _collective(rows)
-    yield "collective_rank", _collective_rank(rows)
-    yield "import_stat", _import_stat(rows.gathered)
-    yield "import_log", _import_log(rows.gathered)
+        yield "slice", _slice(rows, slice(first, first + at_once), dense), first / n
+    small: tuple[tuple[str, Callable[[], pl.DataFrame]], ...] = (
+        ("trace", lambda: _trace(rows)),
+        ("device", lambda: _device(rows.gathered)),
+        ("process", lambda: _process(rows.gathered)),
+        ("thread", lambda: _thread(rows)),
+        ("step", lambda: _step(rows)),
+        ("cpu_op", lambda: _cpu_op(rows)),
+        ("runtime", lambda: _runtime(rows)),
+        ("kernel", lambda: _kernel(rows, dense)),
+        ("sync", lambda: _sync(rows)),
+        ("flow", lambda: _flow(rows)),
+        ("memory_event", lambda: _memory_event(rows)),
+        ("counter", lambda: _counter(rows)),
+        ("process_group", lambda: _process_group(rows)),
+        ("collective", lambda: _collective(rows)),
+        ("collective_rank", lambda: _collective_rank(rows)),
+        ("import_stat", lambda: _import_stat(rows.gathered)),
+        ("import_log", lambda: _import_log(rows.gathered)),
+    )
+    for table, make in small:
+        yield table, make(), 1.0
 
 
 def _process_group(rows: Rows) -> pl.DataFrame:
@@ -452,7 +459,11 @@ def _sync(rows: Rows) -> pl.DataFrame:
     )
 
 
-def _flow(rows: Rows, trace_id: int) -> pl.DataFrame:
+def _flow(rows: Rows) -> pl.DataFrame:
+    return pl.concat(_arrows(rows, trace_id) for trace_id in range(len(rows.gathered.files)))
+
+
+def _arrows(rows: Rows, trace_id: int) -> pl.DataFrame:
     """Arrows with both ends: start and end at the innermost row there; halves are counted."""
     file, words = rows.gathered.files[trace_id], rows.gathered.words
     flows = file.parsed.flows

@@ -378,17 +378,19 @@ class _Reader:
         name = self._column("name", np.int32)
         sync = self._sides["sync"].frame()
         counts = self._column("message_count", np.int64)
+        ts, dur = self._column("ts", np.int64), self._column("dur", np.int64)
         return Parsed(
             header=header,
             digest=digest,
             n_events=self._n_events,
             complete=complete,
+            own_span_ns=(int(ts.min()), int((ts + dur).max())) if len(ts) else (0, 0),
             slices=Slices(
                 self._column("category", np.int16),
                 name,
                 thread,
-                self._column("ts", np.int64),
-                self._column("dur", np.int64),
+                ts,
+                dur,
                 self._column("args_id", np.int32),
                 self._column("repair", np.int8),
             ),

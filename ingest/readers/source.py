@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from isal import isal_zlib
 from isal.isal_zlib import IsalError
@@ -44,6 +45,8 @@ class Source:
     """A file on disk."""
 
     path: Path
+    watch: Callable[[int], None] = lambda _: None
+    """Told how many stored bytes were read, each time."""
 
     def fingerprint(self) -> str:
         """What tells this content from another without reading all of it: for the cache.
@@ -113,9 +116,9 @@ class Source:
                 head = stream.read(len(_GZIP))
                 stream.seek(0)
                 if head != _GZIP:
-                    yield from _stored(stream.read, BLOCK_BYTES, digest)
+                    yield from self._stored(stream, BLOCK_BYTES, digest)
                     return
-                for block in _gunzip(_stored(stream.read, _STORED_BYTES, digest)):
+                for block in _gunzip(self._stored(stream, _STORED_BYTES, digest)):
                     kept += len(block)
                     yield block
         except (IsalError, EOFError) as error:  # type: ignore[misc]  # its stubs lack the base
@@ -138,6 +141,14 @@ class Source:
                     f"`{self.path.name}` {what}", hint=f"{hint}: plain JSON and gzip are read"
                 )
 
+    def _stored(
+        self, stream: BinaryIO, size: int, digest: Callable[[bytes], None]
+    ) -> Iterator[bytes]:
+        while block := stream.read(size):
+            digest(block)
+            self.watch(len(block))
+            yield block
+
     def _before_damage(self, skipped: int) -> Iterator[bytes]:
         """What can be decompressed in front of the damage, but for the first bytes of it.
 
@@ -150,14 +161,6 @@ class Source:
 
     def _unreadable(self, error: OSError) -> TraceError:
         return TraceError(f"cannot read `{self.path}`: {error.strerror}")
-
-
-def _stored(
-    read: Callable[[int], bytes], size: int, digest: Callable[[bytes], None]
-) -> Iterator[bytes]:
-    while block := read(size):
-        digest(block)
-        yield block
 
 
 def _gunzip(stored: Iterator[bytes]) -> Iterator[bytes]:

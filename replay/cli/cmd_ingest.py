@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
+from replay.cli.reading import reading_options
 
 
 def ingest(
@@ -17,18 +18,26 @@ def ingest(
     strict: options.Strict = False,
     no_cache: options.NoCache = False,
     cache_dir: options.CacheDir = None,
+    window: options.Window = None,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact", help="Take host names, user names and paths out of the store; wants -o."
+        ),
+    ] = False,
 ) -> None:
     """Read traces into a DuckDB store and print where it lies."""
-    from ingest.pipeline import IngestOptions
     from replay.api import ingest as read
 
     with console.progress() as progress:
-        reading = IngestOptions(
-            cache=not no_cache,
-            cache_dir=cache_dir,
+        reading = reading_options(
             strict=strict,
-            output=output,
+            no_cache=no_cache,
+            cache_dir=cache_dir,
+            window=window,
             progress=progress,
+            output=output,
+            redact=redact,
         )
         stored = read(traces, options=reading)
     console.report_failed(stored.reading.failed)

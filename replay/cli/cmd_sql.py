@@ -11,6 +11,7 @@ import typer
 from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.options import RowsFormat, SavedFormat
+from replay.cli.reading import reading_options
 
 if TYPE_CHECKING:
     from replay.queries.load import Query, Value
@@ -72,6 +73,7 @@ def sql(
     strict: options.Strict = False,
     no_cache: options.NoCache = False,
     cache_dir: options.CacheDir = None,
+    window: options.Window = None,
 ) -> None:
     """Run SQL on the tables of a run.
 
@@ -84,7 +86,6 @@ def sql(
     The dialect is DuckDB's; `replay schema` lists the tables. Times are ns after the run's origin.
     Stores are read-only: a query that would write is refused.
     """
-    from ingest.pipeline import IngestOptions
     from replay.api import open_run
     from replay.cli.shell import Shell
 
@@ -97,8 +98,12 @@ def sql(
     if output is not None:
         _refuse_traces(output, trace)
     with console.progress() as progress:
-        reading = IngestOptions(
-            cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
+        reading = reading_options(
+            strict=strict,
+            no_cache=no_cache,
+            cache_dir=cache_dir,
+            window=window,
+            progress=progress,
         )
         opened = open_run(trace, options=reading)
     with opened as run:
@@ -183,7 +188,7 @@ def _shown(limit: int | None, form: SavedFormat, output: Path | None) -> int | N
 
 def _refuse_traces(output: Path, trace: str) -> None:
     """What is read is never overwritten."""
-    from ingest.pipeline import find_files
+    from ingest.inputs import find_files
 
     if output.resolve() in {file.resolve() for file in find_files([trace])}:
         raise UsageError(

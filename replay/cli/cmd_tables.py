@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
+from replay.cli.reading import reading_options
 
 
 def tables(
@@ -17,6 +18,7 @@ def tables(
     strict: options.Strict = False,
     no_cache: options.NoCache = False,
     cache_dir: options.CacheDir = None,
+    window: options.Window = None,
 ) -> None:
     """List the tables of a run.
 
@@ -25,13 +27,16 @@ def tables(
 
     `replay schema TABLE` has the columns of one.
     """
-    from ingest.pipeline import IngestOptions
     from replay.api import open_run
     from replay.cli.rows import WHOLE, write_rows
 
     with console.progress() as progress:
-        reading = IngestOptions(
-            cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
+        reading = reading_options(
+            strict=strict,
+            no_cache=no_cache,
+            cache_dir=cache_dir,
+            window=window,
+            progress=progress,
         )
         opened = open_run(trace, options=reading)
     with opened as run:

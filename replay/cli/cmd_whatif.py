@@ -7,6 +7,7 @@ import typer
 
 from replay.cli import console, options
 from replay.cli.parts import parse_ranks, parse_steps
+from replay.cli.reading import reading_options
 from replay.cli.stack import typed
 
 
@@ -74,6 +75,7 @@ def whatif(
     strict: options.Strict = False,
     no_cache: options.NoCache = False,
     cache_dir: options.CacheDir = None,
+    window: options.Window = None,
 ) -> None:
     """Replay a run as it would have been.
 
@@ -82,7 +84,6 @@ def whatif(
     What-ifs stack in the order given; without one, the run is replayed as it was.
     SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase.
     """
-    from ingest.pipeline import IngestOptions
     from replay.api import Window, examine
     from replay.cli.what_ifs import Base, scenario_of
     from whatif.report.answer import to_json
@@ -92,12 +93,16 @@ def whatif(
     base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
     asked = scenario_of(typed(ctx), base)
     as_json = json or format_ is options.AnswerFormat.JSON
-    window = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     with console.progress() as progress:
-        reading = IngestOptions(
-            cache=not no_cache, cache_dir=cache_dir, strict=strict, progress=progress
+        reading = reading_options(
+            strict=strict,
+            no_cache=no_cache,
+            cache_dir=cache_dir,
+            window=window,
+            progress=progress,
         )
-        findings = examine(traces, asked, window=window, options=reading, with_levers=not as_json)
+        findings = examine(traces, asked, window=part, options=reading, with_levers=not as_json)
     console.report_failed(findings.reading.failed)
     if as_json:
         console.show(to_json(answer_of(findings)).decode())

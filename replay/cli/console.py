@@ -4,8 +4,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
+from time import perf_counter
+from typing import TYPE_CHECKING
 
 from ingest.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def escape_what_cannot_be_shown() -> None:
@@ -38,13 +43,61 @@ def report_failed(failed: tuple[tuple[str, str], ...]) -> None:
         talk(f"left out: {name}: {reason}")
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """A line that is overwritten while traces are read; nothing where nobody watches."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
+_SHOWN_AFTER_S = 1.0
 
-    with Console(stderr=True).status("reading traces") as status:
-        yield status.update
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, float], None]]:
+    """A bar for what takes longer than a second; nothing where nobody watches."""
+    if not sys.stderr.isatty():
+        yield lambda _text, _share: None
+        return
+    bar = _Bar()
+    try:
+        yield bar.show
+    finally:
+        bar.end()
+
+
+class _Bar:
+    """Appears when it is known that there is something to wait for."""
+
+    def __init__(self) -> None:
+        self._began = perf_counter()
+        self._shown: Progress | None = None
+
+    def show(self, text: str, share: float) -> None:
+        """Say what is being done, and which share of all is done."""
+        if self._shown is None:
+            if perf_counter() - self._began < _SHOWN_AFTER_S:
+                return
+            self._shown = self._made()
+            self._shown.start()
+        self._shown.update(self._shown.task_ids[0], description=text, completed=share)
+
+    @staticmethod
+    def _made() -> "Progress":
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        bar.add_task("reading traces", total=1.0)
+        return bar
+
+    def end(self) -> None:
+        """Take it away."""
+        if self._shown is not None:
+            self._shown.stop()

@@ -68,3 +68,9 @@ CacheDir = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Where stores are kept for the next call."),
 ]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Which capture counts, where the files hold several of one rank."
+    ),
+]

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from ingest.cache import default_cache_dir
 from ingest.errors import UsageError, UserError, nearest
-from ingest.pipeline import default_cache_dir
 from replay.cli import console
 from replay.cli.complete import Words, completions
 from replay.cli.options import RowsFormat

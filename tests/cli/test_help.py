@@ -33,8 +33,9 @@ OPTIONS = {
         "--strict",
         "--no-cache",
         "--cache-dir",
+        "--window",
     },
-    "ingest": {"--output", "--strict", "--no-cache", "--cache-dir"},
+    "ingest": {"--output", "--strict", "--no-cache", "--cache-dir", "--window", "--redact"},
     "sql": {
         "--file",
         "--query",
@@ -46,8 +47,17 @@ OPTIONS = {
         "--strict",
         "--no-cache",
         "--cache-dir",
+        "--window",
     },
-    "tables": {"--counts", "--format", "--json", "--strict", "--no-cache", "--cache-dir"},
+    "tables": {
+        "--counts",
+        "--format",
+        "--json",
+        "--strict",
+        "--no-cache",
+        "--cache-dir",
+        "--window",
+    },
     "schema": {"--format", "--json"},
     "queries": {"--format", "--json"},
     "check": {
@@ -58,6 +68,7 @@ OPTIONS = {
         "--strict",
         "--no-cache",
         "--cache-dir",
+        "--window",
     },
 }
 

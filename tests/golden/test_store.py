@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingest import pipeline
-from ingest.errors import TraceError
+from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions, open_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def test_a_writer_that_fails_leaves_no_half_store(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pipeline, "_fill", full)
-    with pytest.raises(TraceError, match="No space left on device"):
+    with pytest.raises(UsageError, match="No space left on device"):
         open_run([SAMPLE], options=_options(tmp_path))
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
 
@@ -44,14 +44,14 @@ def test_a_disk_that_is_full_only_at_the_end_leaves_no_half_store(tmp_path: Path
     script = """
 import resource, signal, sys
 from pathlib import Path
-from ingest.errors import TraceError
+from ingest.errors import UsageError
 from ingest.pipeline import IngestOptions, open_run
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 trace, cache, limit = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
 try:
     open_run([trace], options=IngestOptions(cache_dir=Path(cache)))
-except TraceError:
+except UsageError:
     print("refused")
 """
     for limit in (4_096, 65_536, 300_000, 1_000_000):
@@ -100,7 +100,7 @@ def test_without_a_cache_nothing_stays(tmp_path: Path, monkeypatch: pytest.Monke
     with open_run([SAMPLE], options=IngestOptions(cache=False)) as run:
         assert run.store.rows("SELECT COUNT(*) FROM kernel")[0][0] > 0
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(pipeline, "_read", _interrupted)
+    monkeypatch.setattr(pipeline.Reading, "read", _interrupted)
     with pytest.raises(KeyboardInterrupt):
         open_run([SAMPLE], options=IngestOptions(cache=False))
     assert list(tmp_path.iterdir()) == []
@@ -126,3 +126,52 @@ def test_other_contents_make_another_store(tmp_path: Path) -> None:
         pass
     with open_run([changed], options=_options(cache)) as other:
         assert other.path != one.path
+
+
+def test_where_the_usual_cache_cannot_be_written_the_answer_comes_without_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    told: list[str] = []
+    with open_run([SAMPLE], options=IngestOptions(announce=told.append)) as run:
+        assert run.store.rows("SELECT COUNT(*) FROM kernel")[0][0] > 0
+    assert [line.startswith("no store is kept") for line in told] == [True]
+
+
+def test_a_cache_that_was_asked_for_and_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UsageError, match="cannot write the store"):
+        open_run([SAMPLE], options=_options(tmp_path / "file" / "cache"))
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    for name, is_there in (("one", False), ("two", False), ("two", True)):
+        text = f'[{{"ph": "X", "name": "{name}", "ts": 1, "dur": 1}}]'
+        if not is_there:
+            trace.write_text(text)
+        with open_run([trace], options=_options(tmp_path / "cache")) as run:
+            assert run.cached == is_there
+            assert run.store.rows("SELECT name FROM slice") == [(name,)]
+
+
+def test_progress_never_goes_back_and_ends_near_the_whole() -> None:
+    shares: list[float] = []
+    options = IngestOptions(cache=False, progress=lambda _text, share: shares.append(share))
+    with open_run([SAMPLE], options=options):
+        pass
+    assert shares == sorted(shares)
+    assert 0.0 <= shares[0] <= shares[-1] <= 1.0
+    assert shares[-1] > 0.9
+
+
+def test_an_interrupt_while_the_store_is_written_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt(text: str, _: float) -> None:
+        if text.startswith("writing"):
+            raise KeyboardInterrupt
+
+    options = IngestOptions(cache_dir=tmp_path, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        open_run([SAMPLE], options=options)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []

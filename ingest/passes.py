@@ -1,0 +1,60 @@
+"""The passes over the rows of a run, in order: gather, link, clocks, collectives."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ingest.lexicon.words import Words
+from ingest.memory import give_back
+from ingest.normalise.correlate import link
+from ingest.normalise.device_repairs import repair_device_times
+from ingest.normalise.device_times import to_host_clock
+from ingest.normalise.gather import Gathered, OfRows, TraceFile, gather
+from ingest.normalise.meetings import find_collectives
+from ingest.normalise.tables import Rows
+
+
+def normalise(files: Sequence[TraceFile], words: Words) -> Rows:
+    """The passes in order: gather, link, device clock, collectives, rank clocks."""
+    gathered = gather(files, words)
+    give_back()
+    links = link(gathered)
+    logs = [file.parsed.log for file in files]
+    for trace_id, log in enumerate(logs):
+        log.count("zero_correlation", int(links.zero_correlation[trace_id]))
+        log.count("unlinked", int(links.unlinked[trace_id]))
+        log.count("crossing_slices", int(gathered.crossing[trace_id]))
+    device = gathered.ids("device")
+    ids = device["id"].to_numpy()
+    device_of = OfRows(ids, device["device"].fill_null(-1).to_numpy())
+    stream_of = OfRows(ids, device["stream"].fill_null(-1).to_numpy())
+    gathered = repair_device_times(gathered, links, logs)
+    times = to_host_clock(gathered, links, device_of, logs)
+    collectives = find_collectives(gathered, links, times.ts, stream_of)
+    for unmatched in collectives.matched.unmatched:
+        name = _UNMATCHED_ISSUE[unmatched.state.name]
+        position = next(i for i, file in enumerate(files) if file.rank == unmatched.rank)
+        logs[position].count(name, unmatched.members)
+    clocks = collectives.matched.clocks
+    ts = clocks.corrected(times.ts, gathered.trace)
+    moved_ns = int(ts.min()) if len(ts) else 0
+    return Rows(
+        gathered=replace_origin(gathered, moved_ns) if moved_ns else gathered,
+        links=links,
+        times=times,
+        collectives=collectives,
+        ts=ts - moved_ns if moved_ns else ts,
+        origin_moved_ns=moved_ns,
+        device=device,
+    )
+
+
+_UNMATCHED_ISSUE = {
+    "ABSENT": "collective_partner_absent",
+    "UNCOVERED": "collective_unmatched",
+    "DESYNC": "collective_desync",
+}
+
+
+def replace_origin(gathered: Gathered, moved_ns: int) -> Gathered:
+    """The same rows with an origin that is `moved_ns` later."""
+    return replace(gathered, origin_ns=gathered.origin_ns + moved_ns, ts=gathered.ts - moved_ns)
