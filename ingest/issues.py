@@ -60,6 +60,20 @@ ISSUES: tuple[Issue, ...] = (
         "kernel_before_launch", Severity.NOTICE, "device rows that began before their call; moved"
     ),
     Issue("kernel_moved_along", Severity.NOTICE, "device rows moved with one that began too early"),
+    Issue(
+        "device_time_missing", Severity.NOTICE, "device rows with time 0; now at their call's start"
+    ),
+    Issue(
+        "duration_clipped",
+        Severity.NOTICE,
+        "device rows (ROCm) that ran over 1 ms into later ones of their stream; clipped",
+    ),
+    Issue("duration_clipped_ns", Severity.NOTICE, "what was cut off such rows, in all (ns)"),
+    Issue(
+        "annotation_padded",
+        Severity.INFO,
+        "annotations of streams that the profiler widened by 1 ns; undone",
+    ),
     Issue("device_clock_shift", Severity.INFO, "device times were shifted to the host clock (ns)"),
     Issue("collective_unmatched", Severity.NOTICE, "members without a counterpart on other ranks"),
     Issue("collective_desync", Severity.NOTICE, "ranks record different operations at one place"),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ingest.errors import TraceError, UserError
 from ingest.lexicon.words import Words
 from ingest.normalise.correlate import link
+from ingest.normalise.device_repairs import repair_device_times
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
@@ -416,6 +417,7 @@ def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> R
     device_of, stream_of = np.full(len(gathered.ts), -1), np.full(len(gathered.ts), -1)
     device_of[ids] = device["device"].fill_null(-1).to_numpy()
     stream_of[ids] = device["stream"].fill_null(-1).to_numpy()
+    gathered = repair_device_times(gathered, links, logs)
     times = to_host_clock(gathered, links, device_of, logs)
     progress("matching collectives")
     collectives = find_collectives(gathered, links, times.ts, stream_of)

@@ -32,8 +32,8 @@ _STEP = r"^ProfilerStep#\d{1,18}$"
 _STEP_NAME = re.compile(_STEP, re.ASCII)
 _MOVED = 3
 _GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
-_REPAIRS = (None, "clamped", "unfinished", "moved")
-"""By code: none, `CLAMPED`, `UNFINISHED` (of the reader), `_MOVED`."""
+_REPAIRS = (None, "clamped", "unfinished", "moved", "clipped")
+"""By code: none, `CLAMPED`, `UNFINISHED` (of the reader), `_MOVED`, `CLIPPED`."""
 _OP_TEXTS = ("input_dims", "input_type", "input_strides", "concrete_inputs", "kernel_backend")
 _P2P = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 _TWICE = (CollectiveKind.ALL_REDUCE,)

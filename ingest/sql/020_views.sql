@@ -194,7 +194,7 @@ COMMENT ON COLUMN slice.step IS
     'Recorded step (ProfilerStep) around it, or around the call that launched it.';
 COMMENT ON COLUMN slice.correlation IS 'Correlation id, as written.';
 COMMENT ON COLUMN slice.external_id IS 'External id, as written.';
-COMMENT ON COLUMN slice.repair IS 'clamped, unfinished or moved where a repair changed its times.';
+COMMENT ON COLUMN slice.repair IS 'clamped, unfinished, moved or clipped where a repair changed its times.';
 
 CREATE VIEW slice_args AS
 SELECT
