@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ingest.normalise.classify import classify_kernels, runtime_kinds
 from ingest.normalise.gather import Gathered
+from ingest.normalise.modules import modules
+from ingest.normalise.phases import phases
 from ingest.normalise.scans import innermost
 from ingest.vocab import KernelClass, Phase, RuntimeKind
 
@@ -31,6 +33,7 @@ class Links:
     op: Int32
     """Innermost cpu_op at or around a host row; for device rows that of the call."""
     module: Int32
+    """Innermost nn.Module, or that of the forward of a row of backward; else the annotation."""
     annotation: Int32
     phase: Int8
     step_row: Int32
@@ -55,13 +58,12 @@ def link(gathered: Gathered) -> Links:
     is_op = gathered.is_category("cpu_op")
     is_annotation = gathered.is_category("user_annotation")
     is_step = is_annotation & gathered.name_matches(r"^ProfilerStep#")
-    is_module = gathered.is_category("python_function") & gathered.name_matches(r"^nn\.Module: ")
     op = innermost(gathered.parent, is_op)
     annotation = innermost(gathered.parent, is_annotation & ~is_step)
-    module = innermost(gathered.parent, is_module)
+    module = modules(gathered)
     module = np.where(module >= 0, module, annotation)
     step_row = innermost(gathered.parent, is_step)
-    phase = _phases(gathered, op)
+    phase = phases(gathered, op)
     for column in (op, annotation, module, step_row):
         column[gathered.on_device] = -1
         column[found] = column[call[found]]
@@ -133,27 +135,3 @@ def _calls(gathered: Gathered, is_runtime: Bool) -> Int32:
     joined = device.join(calls, on=["trace", "correlation"], how="inner", suffix="_call")
     call[joined["id"].to_numpy()] = joined["id_call"].to_numpy()
     return call
-
-
-def _phases(gathered: Gathered, op: Int32) -> Int8:
-    """Phase of every host row.
-
-    What is under the autograd engine is backward, what is under an optimizer's annotation is
-    optimizer, and the rest forward where there is a backward.
-    """
-    backward = gathered.name_matches(r"^autograd::engine::|Backward\d*$")
-    optimizer = gathered.name_matches(r"^Optimizer\.(?:step|zero_grad)#")
-    under_optimizer = innermost(gathered.parent, optimizer) >= 0
-    under_backward = innermost(gathered.parent, backward) >= 0
-    utid = gathered.utid
-    n_threads = len(gathered.threads)
-    engine = np.bincount(utid[backward], minlength=n_threads) > 0
-    carries_step = np.zeros(n_threads, bool)
-    carries_step[utid[gathered.name_matches(r"^ProfilerStep#")]] = True
-    autograd_thread = (engine & ~carries_step)[utid] if n_threads else backward
-    has_backward = np.bincount(gathered.trace[backward], minlength=len(gathered.files)) > 0
-    phase = np.zeros(len(gathered), np.int8)
-    phase[has_backward[gathered.trace] & (op >= 0)] = Phase.FORWARD
-    phase[under_backward | autograd_thread] = Phase.BACKWARD
-    phase[under_optimizer] = Phase.OPTIMIZER
-    return phase

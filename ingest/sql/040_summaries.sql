@@ -263,6 +263,35 @@ own AS (
     FROM store.kernel AS k
     WHERE k.module_id IS NOT NULL
     GROUP BY k.module_id
+),
+backward AS (
+    SELECT
+        k.module_id AS id,
+        SUM(k.dur) AS dur
+    FROM store.kernel AS k
+    JOIN module AS m ON m.id = k.module_id
+    JOIN store.slice AS r ON r.id = k.runtime_id
+    WHERE r.utid <> m.utid OR r.ts < m.ts OR r.ts >= m.ts + m.dur
+    GROUP BY k.module_id
+),
+backward_within AS (
+    SELECT
+        b.id,
+        b.dur
+    FROM backward AS b
+    UNION ALL
+    SELECT
+        c.around,
+        u.dur
+    FROM backward_within AS u
+    JOIN climb AS c ON c.id = u.id AND c.around IS NOT NULL
+),
+backward_total AS (
+    SELECT
+        u.id,
+        SUM(u.dur) AS dur
+    FROM backward_within AS u
+    GROUP BY u.id
 )
 SELECT
     m.rank,
@@ -271,27 +300,34 @@ SELECT
     COUNT(*) AS calls,
     SUM(m.dur)::BIGINT AS cpu_total_dur,
     SUM(COALESCE(o.dur, 0))::BIGINT AS device_self_dur,
-    SUM(COALESCE(b.device_dur, 0) - COALESCE(a.device_dur, 0))::BIGINT AS device_total_dur,
+    SUM(
+        COALESCE(b.device_dur, 0) - COALESCE(a.device_dur, 0) + COALESCE(t.dur, 0)
+    )::BIGINT AS device_total_dur,
+    SUM(COALESCE(t.dur, 0))::BIGINT AS backward_dur,
     SUM(COALESCE(f.exposed_dur, 0) - COALESCE(e.exposed_dur, 0))::BIGINT AS exposed_comm_dur
 FROM module AS m
 JOIN store.name AS n ON n.name_id = m.name_id
 LEFT JOIN way AS w ON w.rank = m.rank AND w.name_id = m.name_id
 LEFT JOIN own AS o ON o.module_id = m.id
+LEFT JOIN backward_total AS t ON t.id = m.id
 ASOF LEFT JOIN launched AS a ON a.utid = m.utid AND m.ts > a.ts
 ASOF LEFT JOIN launched AS b ON b.utid = m.utid AND m.ts + m.dur > b.ts
 ASOF LEFT JOIN exposed AS e ON e.utid = m.utid AND m.ts > e.ts
 ASOF LEFT JOIN exposed AS f ON f.utid = m.utid AND m.ts + m.dur > f.ts
 GROUP BY m.rank, n.name;
 COMMENT ON VIEW module_summary IS
-    'Which nn.Module (with_stack) launches the device time. Backward runs on another thread, outside of modules.';
+    'Which nn.Module (with_stack) launches the device time, its backward (by sequence numbers) with it.';
 COMMENT ON COLUMN module_summary.rank IS 'Rank.';
 COMMENT ON COLUMN module_summary.path IS 'The modules around its first call and itself, joined by dots.';
 COMMENT ON COLUMN module_summary.name IS 'Name as recorded; the number tells instances of a class apart.';
 COMMENT ON COLUMN module_summary.calls IS 'How often.';
 COMMENT ON COLUMN module_summary.cpu_total_dur IS 'Host time with all inside, ns.';
 COMMENT ON COLUMN module_summary.device_self_dur IS
-    'Device time of what it launched itself, not through another module, ns.';
-COMMENT ON COLUMN module_summary.device_total_dur IS 'Device time of all launched inside it, ns.';
+    'Device time of what it launched itself, not through another module, and of the backward of that, ns.';
+COMMENT ON COLUMN module_summary.device_total_dur IS
+    'Device time of all launched inside it and of the backward of that, ns.';
+COMMENT ON COLUMN module_summary.backward_dur IS
+    'The part of device_total_dur that is backward, launched outside of its calls, ns.';
 COMMENT ON COLUMN module_summary.exposed_comm_dur IS
     'Exposed part of the communication launched inside it, ns.';
 
