@@ -20,6 +20,7 @@ from ingest.normalise.device_times import DeviceTimes
 from ingest.normalise.gather import Gathered, TraceFile, innermost_at
 from ingest.normalise.meetings import RunCollectives, group_rows
 from ingest.normalise.messages import DTYPE_NAMES
+from ingest.normalise.steps import RECORDED, steps
 from ingest.vocab import CollectiveKind
 
 Int32 = NDArray[np.int32]
@@ -28,8 +29,7 @@ Bool = NDArray[np.bool_]
 
 _INT64_LIMIT = 1 << 63
 _ROWS_AT_ONCE = 1 << 19
-_STEP = r"^ProfilerStep#\d{1,18}$"
-_STEP_NAME = re.compile(_STEP, re.ASCII)
+_STEP_NAME = re.compile(RECORDED, re.ASCII)
 _MOVED = 3
 _GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
 _REPAIRS = (None, "clamped", "unfinished", "moved", "clipped")
@@ -70,7 +70,7 @@ def frames(rows: Rows) -> Iterator[tuple[str, pl.DataFrame]]:
     yield "device", _device(rows.gathered)
     yield "process", _process(rows.gathered)
     yield "thread", _thread(rows)
-    yield "step", _step(rows)
+    yield "step", steps(rows.gathered, rows.links, rows.ts)
     for first in range(0, len(rows.gathered), _ROWS_AT_ONCE):
         yield "slice", _slice(rows, slice(first, first + _ROWS_AT_ONCE), dense)
     yield "cpu_op", _cpu_op(rows)
@@ -266,27 +266,6 @@ def _roles(rows: Rows) -> list[str]:
         for thread in np.unique(utid[rule]).tolist():
             roles[thread] = role
     return roles
-
-
-def _step(rows: Rows) -> pl.DataFrame:
-    gathered = rows.gathered
-    is_step = gathered.is_category("user_annotation") & gathered.name_matches(_STEP)
-    ids = np.flatnonzero(is_step)
-    number = [int(gathered.name_text(row).removeprefix("ProfilerStep#")) for row in ids.tolist()]
-    complete = np.array([file.parsed.complete for file in gathered.files], bool)
-    finished = gathered.repair[ids] == 0
-    return pl.DataFrame(
-        {
-            "trace_id": gathered.trace[ids],
-            "rank": rows.rank(ids),
-            "step": pl.Series(number, dtype=pl.Int64),
-            "ts": rows.ts[ids],
-            "dur": gathered.dur[ids],
-            "utid": gathered.utid[ids],
-            "source": ["ProfilerStep"] * len(ids),
-            "complete": finished & complete[gathered.trace[ids]],
-        }
-    )
 
 
 def _step_of(rows: Rows, ids: Int64 | slice) -> pl.Series:
