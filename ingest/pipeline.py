@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ingest.errors import TraceError, UserError
 from ingest.lexicon.words import Words
 from ingest.normalise.correlate import link
-from ingest.normalise.device_repairs import repair_device_times
+from ingest.normalise.device_repairs import device_rows, repair_device_times
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
@@ -412,7 +412,7 @@ def normalise(files: Sequence[TraceFile], words: Words, progress: Progress) -> R
         log.count("zero_correlation", int(links.zero_correlation[trace_id]))
         log.count("unlinked", int(links.unlinked[trace_id]))
         log.count("crossing_slices", int(gathered.crossing[trace_id]))
-    device = gathered.ids("device")
+    device = device_rows(gathered)
     ids = device["id"].to_numpy()
     device_of, stream_of = np.full(len(gathered.ts), -1), np.full(len(gathered.ts), -1)
     device_of[ids] = device["device"].fill_null(-1).to_numpy()

@@ -323,7 +323,7 @@ COMMENT ON COLUMN kernel.rank IS 'Rank.';
 COMMENT ON COLUMN kernel.device IS 'Device number.';
 COMMENT ON COLUMN kernel.stream IS 'Stream.';
 COMMENT ON COLUMN kernel.context IS 'Context.';
-COMMENT ON COLUMN kernel.cat IS 'kernel, gpu_memcpy or gpu_memset.';
+COMMENT ON COLUMN kernel.cat IS 'kernel, gpu_memcpy, gpu_memset or mtia_ccp_events.';
 COMMENT ON COLUMN kernel.name IS 'Name as written.';
 COMMENT ON COLUMN kernel.short_name IS 'Name without return type, template and parameters.';
 COMMENT ON COLUMN kernel.class IS
