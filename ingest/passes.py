@@ -6,7 +6,7 @@ from dataclasses import replace
 from ingest.lexicon.words import Words
 from ingest.memory import give_back
 from ingest.normalise.correlate import link
-from ingest.normalise.device_repairs import repair_device_times
+from ingest.normalise.device_repairs import device_rows, repair_device_times
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, OfRows, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
@@ -23,7 +23,7 @@ def normalise(files: Sequence[TraceFile], words: Words) -> Rows:
         log.count("zero_correlation", int(links.zero_correlation[trace_id]))
         log.count("unlinked", int(links.unlinked[trace_id]))
         log.count("crossing_slices", int(gathered.crossing[trace_id]))
-    device = gathered.ids("device")
+    device = device_rows(gathered)
     ids = device["id"].to_numpy()
     device_of = OfRows(ids, device["device"].fill_null(-1).to_numpy())
     stream_of = OfRows(ids, device["stream"].fill_null(-1).to_numpy())

@@ -5,8 +5,10 @@ Integer codes are what the arrays hold; the lower-case names are what people and
 
 from enum import IntEnum, StrEnum
 
-DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
-"""Categories of Chrome trace events that are device work."""
+DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events"})
+"""Categories of Chrome trace events that are device work; the last are kernels of MTIA."""
+FIRMWARE_COPY = r"^dma_request$"
+"""Rows of device lanes that no host call launched: small copies by MTIA's firmware."""
 
 
 class Severity(StrEnum):

@@ -90,7 +90,7 @@ def link(gathered: Gathered) -> Links:
 
 
 def _kernel_classes(gathered: Gathered) -> Int8:
-    is_kernel = gathered.is_category("kernel")
+    is_kernel = gathered.on_device & gathered.is_category("kernel", "mtia_ccp_events")
     classes = np.zeros(len(gathered), np.int8)
     classes[is_kernel] = _by_name(gathered, is_kernel, classify_kernels)
     described = np.zeros(len(gathered), np.bool_)

@@ -1,9 +1,10 @@
-"""Device times that cannot be: no start, longer than the stream allows, padded by the writer."""
+"""Device rows, and times that no device can have: without a start, too long, padded."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ingest.issues import IssueLog
@@ -20,6 +21,12 @@ MOVED, CLIPPED = 3, 4
 """Codes of `repair`."""
 _FAR_NS = 1_000_000_000
 _LANE_BITS = 48
+
+
+def device_rows(gathered: Gathered) -> pl.DataFrame:
+    """What device rows say of themselves, by slice; others of their lanes are left out."""
+    found = gathered.ids("device")
+    return found.filter(pl.Series(gathered.on_device[found["id"].to_numpy()], dtype=pl.Boolean))
 
 
 def repair_device_times(gathered: Gathered, links: Links, logs: Sequence[IssueLog]) -> Gathered:

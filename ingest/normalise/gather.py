@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ingest.lexicon.words import Words
 from ingest.normalise.nesting import Nesting, nest
 from ingest.parsed import Parsed
-from ingest.vocab import DEVICE_CATEGORIES
+from ingest.vocab import DEVICE_CATEGORIES, FIRMWARE_COPY
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -166,7 +166,7 @@ def gather(files: Sequence[TraceFile], words: Words) -> Gathered:
         dur=dur,
         args_id=args_id,
         repair=repair,
-        on_device=work[category],
+        on_device=work[category] & ~words.names.matching(FIRMWARE_COPY)[name],
         correlation=_sparse(files, id_of, "correlation"),
         external_id=_sparse(files, id_of, "external_id"),
         id_of=tuple(id_of),

@@ -20,6 +20,7 @@ from ingest.normalise.device_times import DeviceTimes
 from ingest.normalise.gather import Gathered, TraceFile, innermost_at, last_started
 from ingest.normalise.meetings import RunCollectives, group_rows
 from ingest.normalise.messages import DTYPE_NAMES
+from ingest.normalise.steps import RECORDED, steps
 from ingest.vocab import CollectiveKind
 
 Int32 = NDArray[np.int32]
@@ -27,8 +28,7 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _INT64_LIMIT = 1 << 63
-_STEP = r"^ProfilerStep#\d{1,18}$"
-_STEP_NAME = re.compile(_STEP, re.ASCII)
+_STEP_NAME = re.compile(RECORDED, re.ASCII)
 _MOVED = 3
 _ID_IN_KEY = 1 << 48
 _GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
@@ -77,7 +77,7 @@ def frames(rows: Rows, at_once: int) -> Iterator[tuple[str, pl.DataFrame, float]
         ("device", lambda: _device(rows.gathered)),
         ("process", lambda: _process(rows.gathered)),
         ("thread", lambda: _thread(rows)),
-        ("step", lambda: _step(rows)),
+        ("step", lambda: steps(rows.gathered, rows.links, rows.ts)),
         ("cpu_op", lambda: _cpu_op(rows)),
         ("runtime", lambda: _runtime(rows)),
         ("kernel", lambda: _kernel(rows, dense)),
@@ -276,35 +276,14 @@ def _roles(rows: Rows) -> list[str]:
     return roles
 
 
-def _step(rows: Rows) -> pl.DataFrame:
-    gathered = rows.gathered
-    is_step = gathered.is_category("user_annotation") & gathered.name_matches(_STEP)
-    ids = np.flatnonzero(is_step)
-    number = [int(gathered.name_text(row).removeprefix("ProfilerStep#")) for row in ids.tolist()]
-    complete = np.array([file.parsed.complete for file in gathered.files], bool)
-    finished = gathered.repair[ids] == 0
-    return pl.DataFrame(
-        {
-            "trace_id": gathered.trace[ids],
-            "rank": rows.rank(ids),
-            "step": pl.Series(number, dtype=pl.Int64),
-            "ts": rows.ts[ids],
-            "dur": gathered.dur[ids],
-            "utid": gathered.utid[ids],
-            "source": ["ProfilerStep"] * len(ids),
-            "complete": finished & complete[gathered.trace[ids]],
-        }
-    )
-
-
 def _step_of(rows: Rows, ids: Int64 | slice) -> pl.Series:
     """Number of the step around some slices; NULL outside, and for numbers no column holds."""
     gathered = rows.gathered
-    steps = np.flatnonzero(
+    recorded = np.flatnonzero(
         gathered.is_category("user_annotation") & gathered.name_matches("^ProfilerStep#")
     )
-    numbers = [_step_number(gathered.name_text(row)) for row in steps.tolist()]
-    place = np.searchsorted(steps, rows.links.step_row[ids])
+    numbers = [_step_number(gathered.name_text(row)) for row in recorded.tolist()]
+    place = np.searchsorted(recorded, rows.links.step_row[ids])
     inside = rows.links.step_row[ids] >= 0
     known = pl.Series([*numbers, None], dtype=pl.Int64)
     return known.gather(np.where(inside, place, len(numbers)))

@@ -323,7 +323,7 @@ COMMENT ON COLUMN kernel.rank IS 'Rank.';
 COMMENT ON COLUMN kernel.device IS 'Device number.';
 COMMENT ON COLUMN kernel.stream IS 'Stream.';
 COMMENT ON COLUMN kernel.context IS 'Context.';
-COMMENT ON COLUMN kernel.cat IS 'kernel, gpu_memcpy or gpu_memset.';
+COMMENT ON COLUMN kernel.cat IS 'kernel, gpu_memcpy, gpu_memset or mtia_ccp_events.';
 COMMENT ON COLUMN kernel.name IS 'Name as written.';
 COMMENT ON COLUMN kernel.short_name IS 'Name without return type, template and parameters.';
 COMMENT ON COLUMN kernel.class IS
@@ -489,14 +489,15 @@ SELECT
     p.source,
     p.complete
 FROM store.step AS p;
-COMMENT ON VIEW step IS 'Recorded steps (ProfilerStep) of the host.';
+COMMENT ON VIEW step IS 'Steps of the host: recorded (ProfilerStep), else inferred where the period is clear.';
 COMMENT ON COLUMN step.trace_id IS 'File.';
 COMMENT ON COLUMN step.rank IS 'Rank.';
 COMMENT ON COLUMN step.step IS 'Number of the step.';
 COMMENT ON COLUMN step.ts IS 'Start, ns after the run''s origin, on the common clock.';
 COMMENT ON COLUMN step.dur IS 'Duration, ns.';
 COMMENT ON COLUMN step.utid IS 'Thread that carries it.';
-COMMENT ON COLUMN step.source IS 'ProfilerStep.';
+COMMENT ON COLUMN step.source IS
+    'ProfilerStep, or inferred from annotations, Optimizer.step# or rows that come round in order.';
 COMMENT ON COLUMN step.complete IS 'The step ended inside the recording.';
 
 CREATE VIEW import_stat AS

@@ -201,7 +201,7 @@ work AS (
         s.ts + s.dur AS end_ts
     FROM store.slice AS s
     LEFT JOIN store.runtime AS r ON r.id = s.id
-    WHERE (s.cat IN ('cpu_op', 'user_annotation', 'kernel', 'gpu_memcpy', 'gpu_memset') OR r.id IS NOT NULL)
+    WHERE (s.cat IN ('cpu_op', 'user_annotation', 'kernel', 'gpu_memcpy', 'gpu_memset', 'mtia_ccp_events') OR r.id IS NOT NULL)
         AND s.id NOT IN (SELECT e.id FROM stop_call AS e)
         AND NOT EXISTS (SELECT 1 FROM counted)
 )
