@@ -410,10 +410,7 @@ def lex(
                 code = 1
                 break
             byte = byte_at(at)
-            if byte == 34 and key == _NAME_KEY:
-                if name_number >= 0:
-                    code = 3
-                    break
+            if byte == 34 and key == _NAME_KEY and name_number < 0:
                 at, out2 = _name(at + 1, end, scratch2)
                 if at < 0:
                     code = 1 if at == -1 else 3
@@ -429,10 +426,7 @@ def lex(
                 put_byte(out + 1, 2)
                 put_byte(out + 2, 34)
                 out += 3
-            elif key == _ARGS_KEY:
-                if args_number >= 0:
-                    code = 3
-                    break
+            elif key == _ARGS_KEY and args_number < 0:
                 at, out2, in_args = _value(at, end, classes, scratch2, in_args, args_room)
                 if at < 0:
                     code = 1 if at == -1 else 3

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.issues import IssueLog
-from ingest.lexicon.decoding import BROKEN, decode_any, decode_top
+from ingest.lexicon.decoding import BROKEN, check_json, decode_any, decode_top, members
 from ingest.readers.faults import first_fault
 from ingest.readers.mend import EXCERPT_BYTES, Piece, mend, string_end
 
@@ -168,12 +168,13 @@ def mended(body: bytes, offset: int, log: IssueLog) -> Broken | None:
     """
     event = _event(body)
     if event is not None:
-        log.at(
-            "repeated_key",
-            byte_offset=offset,
-            excerpt=body[:EXCERPT_BYTES].decode("utf-8", "replace"),
-            action="kept the last value",
-        )
+        if members(body) != members(event):
+            log.at(
+                "repeated_key",
+                byte_offset=offset,
+                excerpt=body[:EXCERPT_BYTES].decode("utf-8", "replace"),
+                action="kept the last value",
+            )
         return Broken(offset, event)
     repairs = IssueLog()
     event = _event(mend(Piece(offset, offset + len(body), body), repairs))
@@ -198,7 +199,7 @@ def _event(body: bytes) -> bytes | None:
     """An object in JSON with each key once, the last one; values stay as they are written."""
     try:
         body.decode("utf-8")
-        decode_any(body)
+        check_json(body)
         top = decode_top(body)
     except BROKEN:
         return None
