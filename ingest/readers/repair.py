@@ -20,6 +20,7 @@ _EVENT_BEGINS = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\
 _EVENT_SIGN = re.compile(rb'"ph"\s*:\s*"')
 _SIGN_BYTES = 64
 _NEXT_LIST = re.compile(rb"\]\s*,?\s*\[")
+_LIST_OF_OBJECTS = re.compile(rb"\[(?=\s*\{)")
 _BARE_LIST = re.compile(rb"\s*\[")
 _SEPARATORS = re.compile(rb"[\s,]*")
 _TOKEN = re.compile(rb'["{}\[\]]')
@@ -49,12 +50,18 @@ class Broken(NamedTuple):
 def find_events(data: bytes | bytearray, looked_at: int) -> int | None:
     """Where the events begin: behind `"traceEvents": [`, or behind the bracket of a bare list.
 
+    Events before that belong to a list whose key is broken.
+
     Args:
         data: the beginning of a file.
         looked_at: so much of it was looked at before.
     """
     found = _BARE_LIST.match(data) or _LIST_BEGINS.search(data, looked_at)
-    return found.end() if found else None
+    if found is None:
+        return None
+    sign = _EVENT_SIGN.search(data, 0, found.end())
+    earlier = list(_LIST_OF_OBJECTS.finditer(data, 0, sign.start())) if sign else []
+    return earlier[-1].end() if earlier else found.end()
 
 
 def behind_separators(data: bytes, position: int) -> int:
@@ -77,11 +84,11 @@ def holds_events(before: bytes | bytearray, data: bytes | bytearray) -> bool:
 
 
 def next_list(data: bytes, position: int) -> int:
-    """Where the events of another list begin, if a list ends here and no event lies between; or -1.
+    """Where the events of another list begin, if no event lies between here and there; or -1.
 
-    Such are traces written one behind the other, and a second `traceEvents`.
+    Such are traces written one behind the other, whole or cut, and a second `traceEvents`.
     """
-    if data[position : position + 1] != b"]":
+    if data[position : position + 1] not in {b"]", b"{"}:
         return -1
     if bare := _NEXT_LIST.match(data, position):
         return bare.end()
