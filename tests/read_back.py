@@ -18,7 +18,7 @@ from ingest.readers.source import Source
 LONGEST_NS = 1 << 61
 _BLANK = re.compile(r"[ \t\r\n]*")
 _WHOLE = re.compile(r"\s*-?\d{1,20}\s*", re.ASCII)
-_DECODER = json.JSONDecoder(parse_float=Decimal)
+_DECODER = json.JSONDecoder()
 
 
 class Complete(NamedTuple):
@@ -176,14 +176,16 @@ def identifier(value: object) -> int | None:
     """A whole number of 64 bits without a sign, written as a number or as text."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
-    if isinstance(value, Decimal) and value.copy_abs() < 1 << 65 and value == int(value):
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 0 <= value < 1 << 64 else None
 
 
 def as_text(value: object) -> str:
-    """Text, and anything else as text; nothing for what is absent."""
-    if isinstance(value, Decimal):
-        value = float(value)
+    """Text, and anything else as text; nothing for what is absent or beyond a double."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return ""
     return "" if value is None else value if isinstance(value, str) else str(value)

@@ -1,5 +1,7 @@
 """Decoding of whole JSON texts, which the lexer leaves to a real parser."""
 
+import json
+
 import msgspec
 
 BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -7,3 +9,11 @@ BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 decode_top = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 decode_any = msgspec.json.Decoder().decode
+check_json = msgspec.json.Decoder(float_hook=str).decode
+"""For text that has to be JSON, whatever it holds: numbers that no double holds are legal."""
+
+
+def members(text: bytes) -> int:
+    """Members of an object that is known to be one, repeated keys among them."""
+    pairs: list[object] = json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
+    return len(pairs)

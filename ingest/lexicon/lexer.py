@@ -301,6 +301,8 @@ def _blanks(at, end, scratch):
 
 _NAME_KEY = np.uint64(int.from_bytes(b'name"', "little"))
 _ARGS_KEY = np.uint64(int.from_bytes(b'args"', "little"))
+_LIST_KEY = np.uint64(int.from_bytes(b"traceEve", "little"))
+_LIST_KEY_END = np.uint64(int.from_bytes(b'eEvents"', "little"))
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
 _HASHES, _STARTS, _ARENA = 1, 2, 3
 
@@ -391,6 +393,7 @@ def lex(
             out += 1
             at += 1
             key = word_at(at) & _FIVE_BYTES
+            is_list = word_at(at) == _LIST_KEY and word_at(at + 4) == _LIST_KEY_END
             at, out, in_shape = _string(at, end, out, in_shape, shape_room)
             if at < 0:
                 code = 1 if at == -1 else 3
@@ -399,7 +402,7 @@ def lex(
             if at >= end:
                 code = 1
                 break
-            if byte_at(at) != 58:
+            if byte_at(at) != 58 or is_list:  # another trace in place of an event
                 code = 3
                 break
             put_byte(out, 58)
@@ -410,10 +413,7 @@ def lex(
                 code = 1
                 break
             byte = byte_at(at)
-            if byte == 34 and key == _NAME_KEY:
-                if name_number >= 0:
-                    code = 3
-                    break
+            if byte == 34 and key == _NAME_KEY and name_number < 0:
                 at, out2 = _name(at + 1, end, scratch2)
                 if at < 0:
                     code = 1 if at == -1 else 3
@@ -429,10 +429,7 @@ def lex(
                 put_byte(out + 1, 2)
                 put_byte(out + 2, 34)
                 out += 3
-            elif key == _ARGS_KEY:
-                if args_number >= 0:
-                    code = 3
-                    break
+            elif key == _ARGS_KEY and args_number < 0:
                 at, out2, in_args = _value(at, end, classes, scratch2, in_args, args_room)
                 if at < 0:
                     code = 1 if at == -1 else 3

@@ -1,6 +1,5 @@
 """What the keys of a shape mean: worked out once per shape, applied to millions of rows."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,11 +8,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.lexicon.decoding import BROKEN, decode_any, decode_top
+from ingest.lexicon.decoding import BROKEN, check_json, decode_top, members
 from ingest.lexicon.lexer import ARGS, NAME, NUMBER
 
 Int64 = NDArray[np.int64]
 
+_MARKED = msgspec.Raw(b'"\\u0003"')
 _SENTINEL = b"1%016d"
 _SENTINEL_SIZE = 17
 _DECIMAL_PARTS = 2
@@ -58,7 +58,7 @@ def is_text(name: bytes) -> bool:
     """The raw text between the quotes of a name is a JSON string."""
     try:
         name.decode("utf-8")
-        return isinstance(decode_any(b'"' + name + b'"'), str)
+        return isinstance(check_json(b'"' + name + b'"'), str)
     except BROKEN:
         return False
 
@@ -71,7 +71,7 @@ def is_value(shape: bytes) -> bool:
     try:
         text = _without_marks(filled(shape, [1] * shape.count(bytes((NUMBER,)))))
         text.decode("utf-8")
-        decode_any(text)
+        check_json(text)
     except BROKEN:
         return False
     return True
@@ -80,7 +80,8 @@ def is_value(shape: bytes) -> bool:
 def understand(shape: bytes, *, of_event: bool) -> Shape | None:
     """Keys and values of the shape of an object; None where it is no JSON.
 
-    An event that holds a key twice, in whatever way it is written, is not understood either.
+    Neither are events that hold a key twice, or arguments under a key that is written with escapes:
+    the lexer does not see them.
     """
     if not is_value(shape):
         return None
@@ -91,17 +92,11 @@ def understand(shape: bytes, *, of_event: bool) -> Shape | None:
     try:
         text = _without_marks(probe)
         top = decode_top(text)
-        if of_event and len(top) != _members(text):
+        if of_event and (members(text) != len(top) or top.get("args", _MARKED) != _MARKED):
             return None
     except BROKEN:
         return None
     return Shape({key: _value(bytes(raw)) for key, raw in top.items()}, len(pieces) - 1)
-
-
-def _members(text: bytes) -> int:
-    """Members of the outermost object, repeated keys among them."""
-    pairs: list[object] = json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
-    return len(pairs)
 
 
 def _without_marks(probe: bytes) -> bytes:

@@ -80,12 +80,14 @@ class Renumber:
         self._map = np.zeros(0, np.int64)
 
     def __call__(self, numbers: Int64) -> Int64:
-        """Translate; -1 stays -1."""
+        """Translate; -1 stays -1. What it answers shares nothing with the numbers given."""
         known = len(self._map)
         if known < len(self._table):
             fresh = [self._target(text) for text in self._table.since(known)]
             self._map = np.concatenate([self._map, np.array(fresh, np.int64)])
-        return np.where(numbers >= 0, self._map[numbers], -1) if len(self._map) else numbers
+        if not len(self._map):
+            return numbers.copy()
+        return np.where(numbers >= 0, self._map[numbers], -1)
 
 
 class RowTable:

@@ -15,6 +15,7 @@ from ingest.readers.mend import EXCERPT_BYTES
 from ingest.readers.pieces import Piece
 from ingest.readers.repair import (
     Broken,
+    Span,
     behind_separators,
     event_inside,
     list_ends_at,
@@ -29,6 +30,8 @@ Int64 = NDArray[np.int64]
 _BYTES_PER_EVENT = 48
 _BYTES_PER_NUMBER = 6
 _FEWEST = 64
+_DEEPEST = 20
+"""Broken events within broken events that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,9 @@ class Lexed(NamedTuple):
 class Lexer:
     """Reads pieces, one at a time; its tables grow with what it has seen."""
 
-    def __init__(self, lexicon: Lexicon, *, mends: bool = True) -> None:
+    def __init__(self, lexicon: Lexicon, *, mends: bool = True, depth: int = 0) -> None:
         self._mends = mends
+        self._depth = depth
         self._lexicon = lexicon
         self._tables = (TextTable(), TextTable(), TextTable())
         distinct = (lexicon.shapes, lexicon.names, lexicon.args)
@@ -105,7 +109,7 @@ class Lexer:
         while not place.stops:
             found, stop, place = self._pass(piece, place)
             if found is not None:
-                batches.append(self._judged(found, piece, patches, log))
+                batches += self._judged(found, piece, patches, log)
             if stop == Stop.BORDER or (stop == Stop.INSIDE and not is_last):
                 break
             if stop != Stop.FULL:
@@ -114,6 +118,7 @@ class Lexer:
                 place = _around(Whole(piece.offset, text), place, target, log)
         if patches:
             batches.append(self._patched(patches, log))
+        if log.counts and batches:
             batches = [_in_order(batches)]
         return Lexed(batches, bytes(piece.data[place.at : piece.size]), place.list_ended, log)
 
@@ -165,13 +170,16 @@ class Lexer:
             self._found[1, : first[1, n]].copy(),
         )
 
-    def _judged(self, batch: Batch, piece: Piece, patches: list[Broken], log: IssueLog) -> Batch:
-        """The events whose text is JSON; the others are mended."""
+    def _judged(
+        self, batch: Batch, piece: Piece, patches: list[Broken], log: IssueLog
+    ) -> list[Batch]:
+        """The events whose text is JSON; the others are mended, or searched for further events."""
         lexicon = self._lexicon
         legal = lexicon.shapes.legal(batch.shape) & lexicon.names.legal(batch.name)
         legal &= lexicon.args.legal(batch.args)
         if legal.all():
-            return batch
+            return [batch]
+        batches = [_rows(batch, np.flatnonzero(legal))]
         ends = self._spans[: len(batch), 1] - self._spans[: len(batch), 0] + batch.offset
         for row in np.flatnonzero(~legal).tolist():
             begin, end = int(batch.offset[row]), int(ends[row])
@@ -181,7 +189,20 @@ class Lexer:
                 patches.append(patch)
             elif not self._mends:
                 unreadable(body, begin, log)
-        return _rows(batch, np.flatnonzero(legal))
+            elif (inside := event_inside(body, Span(0, len(body), len(body), False))) >= 0:  # noqa: FBT003
+                batches += self._swallowed(body[inside:], begin + inside, log)
+        return batches
+
+    def _swallowed(self, text: bytes, offset: int, log: IssueLog) -> list[Batch]:
+        """Events within something that could not be read."""
+        if self._depth == _DEEPEST:
+            return []
+        inner = Lexer(self._lexicon, mends=True, depth=self._depth + 1)
+        found = inner.read(
+            Piece(offset, bytearray(text) + bytes(SLACK_BYTES), len(text)), is_last=True
+        )
+        log.take(found.log)
+        return found.batches
 
     def _patched(self, patches: Sequence[Broken], log: IssueLog) -> Batch:
         """Mended events, read like all others."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.errors import TraceError
-from ingest.lexicon.decoding import decode_any
+from ingest.lexicon.decoding import check_json
 from ingest.readers.mend import lone_surrogate
 
 HINT = "without --strict the file is repaired as far as possible and every repair is counted"
@@ -29,7 +29,7 @@ def first_fault(data: bytes) -> Fault | None:
     """
     try:
         data.decode("utf-8")
-        decode_any(data)
+        check_json(data)
     except UnicodeDecodeError as error:
         is_cut = error.end == len(data) and error.reason == "unexpected end of data"
         return Fault(len(data) if is_cut else error.start, "not UTF-8")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ingest.issues import IssueLog
 
+EVENT_BEGINS = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
 _STRING_STOP = re.compile(rb'["\\]')
 _VALUE_FOLLOWS = re.compile(rb"\s*(?:[,}\]:]|$)")
 _KEY_OR_END_FOLLOWS = re.compile(rb'\s*(?:,\s*"[\w .%()/-]+"\s*:|\}\s*[,\]}])')
@@ -19,6 +20,7 @@ _SURROGATE = re.compile(
     rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 )
 EXCERPT_BYTES = 200
+_KEY_BYTES = 16
 
 
 class Piece(NamedTuple):
@@ -54,7 +56,10 @@ def string_end(data: bytes, position: int, limit: int) -> int:
 
 
 def mend(piece: Piece, log: IssueLog) -> bytes:
-    """The event as legal JSON, as far as the known kinds of damage go."""
+    """The event as legal JSON, as far as the known kinds of damage go.
+
+    Nothing where a string would take in another event: its own end is lost.
+    """
     body = piece.body
     try:
         body.decode("utf-8")
@@ -67,6 +72,9 @@ def mend(piece: Piece, log: IssueLog) -> bytes:
         parts.append(_mend_between(body[position:quote], piece, log))
         end = string_end(body, quote + 1, len(body))
         end = len(body) if end < 0 else end
+        swallowed = EVENT_BEGINS.search(body, quote + 1, end + _KEY_BYTES)
+        if swallowed and swallowed.end() < end:
+            return b""
         parts.append(_mend_string(body[quote + 1 : end - 1], piece, log))
         position = end
     parts.append(_mend_between(body[position:], piece, log))

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.issues import IssueLog
-from ingest.lexicon.decoding import BROKEN, decode_any, decode_top
+from ingest.lexicon.decoding import BROKEN, check_json, decode_any, decode_top, members
 from ingest.readers.faults import first_fault
-from ingest.readers.mend import EXCERPT_BYTES, Piece, mend, string_end
+from ingest.readers.mend import EVENT_BEGINS, EXCERPT_BYTES, Piece, mend, string_end
 
 _LONGEST_EVENT_BYTES = 1 << 20
 _EVENTS_INSIDE = 4
@@ -16,10 +16,10 @@ _EVENTS_INSIDE = 4
 
 _LIST_BEGINS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LIST_ENDS = re.compile(rb'\](?=\s*(?:\}|,\s*["}]|\Z))')
-_EVENT_BEGINS = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
 _EVENT_SIGN = re.compile(rb'"ph"\s*:\s*"')
 _SIGN_BYTES = 64
 _NEXT_LIST = re.compile(rb"\]\s*,?\s*\[")
+_LIST_OF_OBJECTS = re.compile(rb"\[(?=\s*\{)")
 _BARE_LIST = re.compile(rb"\s*\[")
 _SEPARATORS = re.compile(rb"[\s,]*")
 _TOKEN = re.compile(rb'["{}\[\]]')
@@ -49,12 +49,18 @@ class Broken(NamedTuple):
 def find_events(data: bytes | bytearray, looked_at: int) -> int | None:
     """Where the events begin: behind `"traceEvents": [`, or behind the bracket of a bare list.
 
+    Events before that belong to a list whose key is broken.
+
     Args:
         data: the beginning of a file.
         looked_at: so much of it was looked at before.
     """
     found = _BARE_LIST.match(data) or _LIST_BEGINS.search(data, looked_at)
-    return found.end() if found else None
+    if found is None:
+        return None
+    sign = _EVENT_SIGN.search(data, 0, found.end())
+    earlier = list(_LIST_OF_OBJECTS.finditer(data, 0, sign.start())) if sign else []
+    return earlier[-1].end() if earlier else found.end()
 
 
 def behind_separators(data: bytes, position: int) -> int:
@@ -77,11 +83,11 @@ def holds_events(before: bytes | bytearray, data: bytes | bytearray) -> bool:
 
 
 def next_list(data: bytes, position: int) -> int:
-    """Where the events of another list begin, if a list ends here and no event lies between; or -1.
+    """Where the events of another list begin, if no event lies between here and there; or -1.
 
-    Such are traces written one behind the other, and a second `traceEvents`.
+    Such are traces written one behind the other, whole or cut, and a second `traceEvents`.
     """
-    if data[position : position + 1] != b"]":
+    if data[position : position + 1] not in {b"]", b"{"}:
         return -1
     if bare := _NEXT_LIST.match(data, position):
         return bare.end()
@@ -101,7 +107,7 @@ def span_of_event(data: bytes, opening: int) -> Span:
     if data[opening : opening + 1] == b"{":
         end = _balanced(data, opening)
     if end < 0:
-        following = _EVENT_BEGINS.search(data, opening + 1)
+        following = EVENT_BEGINS.search(data, opening + 1)
         if data[opening : opening + 1] != b"{":
             end = _junk_end(data, opening)
             after_comma = following is not None and end == following.end()
@@ -113,13 +119,13 @@ def span_of_event(data: bytes, opening: int) -> Span:
 
 def event_inside(data: bytes, span: Span) -> int:
     """Where another event begins within something that could not be read; -1 for nowhere."""
-    found = _EVENT_BEGINS.search(data, span.begin + 1, span.end)
+    found = EVENT_BEGINS.search(data, span.begin + 1, span.end)
     return found.end() if found else -1
 
 
 def _junk_end(data: bytes, position: int) -> int:
     """Where the next event begins or the list ends; -1 where neither does."""
-    following = _EVENT_BEGINS.search(data, position)
+    following = EVENT_BEGINS.search(data, position)
     closing = _LIST_ENDS.search(data, position, following.start() if following else len(data))
     if closing and list_ends_at(data, closing.start()):
         return closing.start()
@@ -151,7 +157,7 @@ def _farthest_end(data: bytes, opening: int) -> int:
     """An event that reaches beyond what look like the next few has lost a quote or a brace."""
     position = opening + 1
     for _ in range(_EVENTS_INSIDE):
-        following = _EVENT_BEGINS.search(data, position, opening + _LONGEST_EVENT_BYTES)
+        following = EVENT_BEGINS.search(data, position, opening + _LONGEST_EVENT_BYTES)
         if following is None:
             return min(len(data), opening + _LONGEST_EVENT_BYTES)
         position = following.end()
@@ -168,12 +174,13 @@ def mended(body: bytes, offset: int, log: IssueLog) -> Broken | None:
     """
     event = _event(body)
     if event is not None:
-        log.at(
-            "repeated_key",
-            byte_offset=offset,
-            excerpt=body[:EXCERPT_BYTES].decode("utf-8", "replace"),
-            action="kept the last value",
-        )
+        if members(body) != members(event):
+            log.at(
+                "repeated_key",
+                byte_offset=offset,
+                excerpt=body[:EXCERPT_BYTES].decode("utf-8", "replace"),
+                action="kept the last value",
+            )
         return Broken(offset, event)
     repairs = IssueLog()
     event = _event(mend(Piece(offset, offset + len(body), body), repairs))
@@ -195,15 +202,20 @@ def unreadable(body: bytes, offset: int, log: IssueLog) -> None:
 
 
 def _event(body: bytes) -> bytes | None:
-    """An object in JSON with each key once, the last one; values stay as they are written."""
+    """An object in JSON with each key once, the last one; values stay as they are written.
+
+    None for what is no JSON, or holds a trace.
+    """
     try:
         body.decode("utf-8")
-        decode_any(body)
+        check_json(body)
         top = decode_top(body)
     except BROKEN:
         return None
-    members = [msgspec.json.encode(key) + b":" + bytes(raw) for key, raw in top.items()]
-    return b"{" + b",".join(members) + b"}"
+    if "traceEvents" in top:
+        return None
+    written = [msgspec.json.encode(key) + b":" + bytes(raw) for key, raw in top.items()]
+    return b"{" + b",".join(written) + b"}"
 
 
 class Header(NamedTuple):

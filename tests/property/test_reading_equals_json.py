@@ -57,6 +57,11 @@ def _object(pairs: list[tuple[str, str]], blanks: tuple[str, str]) -> str:
     return f"{{{one}" + f"{two},{one}".join(f"{k}{two}:{one}{v}" for k, v in pairs) + f"{two}}}"
 
 
+KEYS = st.builds(
+    _string,
+    st.sampled_from(["ph", "name", "args", "ts", "dur", "pid", "tid", "correlation", "cat"]),
+    st.sampled_from([0, 0, 0, 0, 2]),
+)
 PAIR_OF_BLANKS = st.tuples(BLANKS, BLANKS)
 VALUES = st.recursive(
     st.one_of(st.sampled_from(["null", "true", "false", "{}", "[]"]), NUMBERS, STRINGS),
@@ -69,11 +74,6 @@ VALUES = st.recursive(
         ),
     ),
     max_leaves=8,
-)
-KEYS = st.builds(
-    _string,
-    st.sampled_from(["ph", "name", "args", "ts", "dur", "pid", "tid", "correlation", "cat"]),
-    st.sampled_from([0, 0, 0, 0, 2]),
 )
 ARGS_KEYS = st.sampled_from(
     ['"correlation"', '"External id"', '"external id"', '"grid"', '"stream"']
