@@ -58,9 +58,10 @@ def find_events(data: bytes | bytearray, looked_at: int) -> int | None:
     found = _BARE_LIST.match(data) or _LIST_BEGINS.search(data, looked_at)
     if found is None:
         return None
-    sign = _EVENT_SIGN.search(data, 0, found.end())
-    earlier = list(_FIRST_EVENT.finditer(data, 0, sign.end())) if sign else []
-    return earlier[-1].end() if earlier else found.end()
+    for earlier in _FIRST_EVENT.finditer(data, 0, found.end()):
+        if _EVENT_SIGN.search(data, earlier.end(), found.end()):
+            return earlier.end()
+    return found.end()
 
 
 def behind_separators(data: bytes, position: int) -> int:
