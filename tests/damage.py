@@ -89,11 +89,10 @@ def _damaged_once(trace: Trace, others: Sequence[Trace], dice: random.Random) ->
             return trace.replaced(first, first, trace.text[begin : begin + last - first + 5])
         case 3:
             return trace.cut(first)
-        case 4:
+        case 4 | 5 as way:
             other = dice.choice(others)
-            return trace.cut(first).followed_by(other.behind(dice.randrange(len(other.text))))
-        case 5:
-            return trace.followed_by(dice.choice(others))
+            place, begin = (first, dice.randrange(len(other.text))) if way == 4 else (size, 0)
+            return trace.cut(place).followed_by(other.behind(begin))
         case _:
             put_in = b"".join(dice.choices(HOSTILE, k=dice.choice((1, 1, 2, 4))))
             return trace.replaced(first, dice.choice((first, last)), put_in)

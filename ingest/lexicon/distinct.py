@@ -6,6 +6,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.lexicon.decoding import holds_event
 from ingest.lexicon.shapes import Shape, is_text, is_value, understand
 
 Bool = NDArray[np.bool_]
@@ -48,7 +49,10 @@ class Lexicon:
         self.names = Distinct(is_text)
         self.shapes = Distinct(lambda text: _take(self.understood, text, of_event=True))
         self.args = Distinct(
-            lambda text: _take(self.understood_args, text, of_event=False) or is_value(text)
+            lambda text: (
+                _take(self.understood_args, text, of_event=False)
+                or (is_value(text) and not holds_event(text))
+            )
         )
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.lexicon.decoding import BROKEN, check_json, decode_top, members
+from ingest.lexicon.decoding import BROKEN, check_json, decode_top, holds_event, members
 from ingest.lexicon.lexer import ARGS, NAME, NUMBER
 
 Int64 = NDArray[np.int64]
@@ -80,10 +80,10 @@ def is_value(shape: bytes) -> bool:
 def understand(shape: bytes, *, of_event: bool) -> Shape | None:
     """Keys and values of the shape of an object; None where it is no JSON.
 
-    Neither are events that hold a key twice, or arguments under a key that is written with escapes:
-    the lexer does not see them.
+    Nor are events within others, and events that hold a key twice, or arguments under a key that
+    is written with escapes: the lexer does not see them.
     """
-    if not is_value(shape):
+    if not is_value(shape) or holds_event(shape):
         return None
     pieces = shape.split(bytes((NUMBER,)))
     probe = pieces[0] + b"".join(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.issues import IssueLog
-from ingest.lexicon.decoding import BROKEN, check_json, decode_any, decode_top, members
+from ingest.lexicon.decoding import BROKEN, check_json, decode_any, decode_top, holds_event, members
 from ingest.readers.faults import first_fault
 from ingest.readers.mend import EVENT_BEGINS, EXCERPT_BYTES, Piece, mend, string_end
 
@@ -19,7 +19,7 @@ _LIST_ENDS = re.compile(rb'\](?=\s*(?:\}|,\s*["}]|\Z))')
 _EVENT_SIGN = re.compile(rb'"ph"\s*:\s*"')
 _SIGN_BYTES = 64
 _NEXT_LIST = re.compile(rb"\]\s*,?\s*\[")
-_LIST_OF_OBJECTS = re.compile(rb"\[(?=\s*\{)")
+_FIRST_EVENT = re.compile(rb'[\[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
 _BARE_LIST = re.compile(rb"\s*\[")
 _SEPARATORS = re.compile(rb"[\s,]*")
 _TOKEN = re.compile(rb'["{}\[\]]')
@@ -49,7 +49,7 @@ class Broken(NamedTuple):
 def find_events(data: bytes | bytearray, looked_at: int) -> int | None:
     """Where the events begin: behind `"traceEvents": [`, or behind the bracket of a bare list.
 
-    Events before that belong to a list whose key is broken.
+    Events before that belong to a list whose beginning is broken.
 
     Args:
         data: the beginning of a file.
@@ -58,9 +58,10 @@ def find_events(data: bytes | bytearray, looked_at: int) -> int | None:
     found = _BARE_LIST.match(data) or _LIST_BEGINS.search(data, looked_at)
     if found is None:
         return None
-    sign = _EVENT_SIGN.search(data, 0, found.end())
-    earlier = list(_LIST_OF_OBJECTS.finditer(data, 0, sign.start())) if sign else []
-    return earlier[-1].end() if earlier else found.end()
+    for earlier in _FIRST_EVENT.finditer(data, 0, found.end()):
+        if _EVENT_SIGN.search(data, earlier.end(), found.end()):
+            return earlier.end()
+    return found.end()
 
 
 def behind_separators(data: bytes, position: int) -> int:
@@ -204,7 +205,7 @@ def unreadable(body: bytes, offset: int, log: IssueLog) -> None:
 def _event(body: bytes) -> bytes | None:
     """An object in JSON with each key once, the last one; values stay as they are written.
 
-    None for what is no JSON, or holds a trace.
+    None for what is no JSON, or holds events.
     """
     try:
         body.decode("utf-8")
@@ -212,7 +213,7 @@ def _event(body: bytes) -> bytes | None:
         top = decode_top(body)
     except BROKEN:
         return None
-    if "traceEvents" in top:
+    if "traceEvents" in top or holds_event(body):
         return None
     written = [msgspec.json.encode(key) + b":" + bytes(raw) for key, raw in top.items()]
     return b"{" + b",".join(written) + b"}"

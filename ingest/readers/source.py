@@ -101,7 +101,7 @@ class Source:
         empty = not text.strip()
         yield text
         for block in blocks:
-            empty = empty and not block.strip()
+            empty = empty and not bytes(block).strip()
             yield block
         if empty:
             raise TraceError(
@@ -144,10 +144,13 @@ class Source:
     def _stored(
         self, stream: BinaryIO, size: int, digest: Callable[[bytes], None]
     ) -> Iterator[bytes]:
-        while block := stream.read(size):
-            digest(block)
-            self.watch(len(block))
-            yield block
+        """Blocks of one buffer: each is gone with the next."""
+        buffer = bytearray(size)
+        whole = memoryview(buffer)
+        while n := stream.readinto(buffer):
+            digest(whole[:n])
+            self.watch(n)
+            yield whole[:n]
 
     def _before_damage(self, skipped: int) -> Iterator[bytes]:
         """What can be decompressed in front of the damage, but for the first bytes of it.
