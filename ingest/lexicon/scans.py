@@ -82,3 +82,13 @@ def to_nanos(first, count, negative, zeros, numbers, wanted, out, usable):
                     fraction += 1
             value += fraction
         out[row] = -value if negative[row] == 1 else value
+
+
+@compiled
+def take_ragged(first, numbers, rows, ends, out):
+    """Copy the numbers of some rows; row r has `numbers[first[r]:first[r + 1]]`."""
+    for place in range(len(rows)):
+        at = ends[place]
+        begin = first[rows[place]]
+        for step in range(first[rows[place] + 1] - begin):
+            out[at + step] = numbers[begin + step]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ingest.issues import IssueLog
 from ingest.lexicon.distinct import Lexicon
 from ingest.lexicon.lexer import CLASSES, SLACK_BYTES, Stop, lex
+from ingest.lexicon.scans import take_ragged
 from ingest.lexicon.tables import Renumber, TextTable
 from ingest.readers.mend import EXCERPT_BYTES
 from ingest.readers.pieces import Piece
@@ -299,10 +300,10 @@ def _rows(batch: Batch, rows: Int64) -> Batch:
 
 def ragged(first: Int64, numbers: Int64, rows: Int64) -> tuple[Int64, Int64]:
     """Ends and numbers of some rows of a ragged column."""
-    counts = first[rows + 1] - first[rows]
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    within = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
-    return ends, numbers[np.repeat(first[rows], counts) + within]
+    ends = np.concatenate([[0], np.cumsum(first[rows + 1] - first[rows])])
+    taken = np.empty(int(ends[-1]), np.int64)
+    take_ragged(first, numbers, rows, ends, taken)
+    return ends, taken
 
 
 def _joined(batches: Sequence[Batch]) -> Batch:

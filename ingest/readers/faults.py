@@ -9,6 +9,7 @@ import msgspec
 from ingest.errors import TraceError
 from ingest.lexicon.decoding import check_json
 from ingest.readers.mend import lone_surrogate
+from ingest.readers.source import Block
 
 HINT = "without --strict the file is repaired as far as possible and every repair is counted"
 _WORD = re.compile(rb"[\w.+/-]{1,40}")
@@ -52,7 +53,7 @@ def _fault(data: bytes, message: str) -> Fault:
     return Fault(offset, f"`{word[0].decode('utf-8', 'replace')}`" if word else cause)
 
 
-def refusal_of_event(blocks: Iterator[bytes], offset: int, name: str) -> TraceError:
+def refusal_of_event(blocks: Iterator[Block], offset: int, name: str) -> TraceError:
     """Strict reading stops in the event that begins at `offset`, or at the comma there."""
     window = _Window(blocks, offset)
     fault = first_fault(window.text) or Fault(0, "not expected here")
@@ -61,7 +62,7 @@ def refusal_of_event(blocks: Iterator[bytes], offset: int, name: str) -> TraceEr
     )
 
 
-def refusal_of_end(blocks: Iterator[bytes], size: int, whole: int, name: str) -> TraceError:
+def refusal_of_end(blocks: Iterator[Block], size: int, whole: int, name: str) -> TraceError:
     """Strict reading stops at the end of a file that ends too early."""
     window = _Window(blocks, size)
     return TraceError(
@@ -72,11 +73,12 @@ def refusal_of_end(blocks: Iterator[bytes], size: int, whole: int, name: str) ->
 class _Window:
     """Some text of a stream, and the line that it begins in."""
 
-    def __init__(self, blocks: Iterator[bytes], offset: int) -> None:
+    def __init__(self, blocks: Iterator[Block], offset: int) -> None:
         self._offset = offset
         self._lines, self._line_text, self.text = 1, b"", b""
         position = 0
-        for block in blocks:
+        for one in blocks:
+            block = bytes(one)
             before, behind = block[: max(offset - position, 0)], block[max(offset - position, 0) :]
             self._pass(before)
             self.text += behind

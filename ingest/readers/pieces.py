@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ingest.lexicon.lexer import SLACK_BYTES
 from ingest.readers.repair import find_events
+from ingest.readers.source import Block
 
 _BORDER = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
 _ANY_BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
@@ -31,7 +32,7 @@ class Head(NamedTuple):
     rest: bytes
 
 
-def read_head(blocks: Iterator[bytes]) -> Head:
+def read_head(blocks: Iterator[Block]) -> Head:
     """Everything up to the bracket behind which the events begin."""
     data = bytearray()
     for block in blocks:
@@ -43,7 +44,27 @@ def read_head(blocks: Iterator[bytes]) -> Head:
     return Head(None, bytes(data))
 
 
-def cut(rest: bytes, offset: int, blocks: Iterator[bytes]) -> Iterator[tuple[Piece, bool]]:
+class Buffers:
+    """Buffers of pieces, to be used again: new memory would have to be cleared each time."""
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    def take(self, size: int) -> bytearray:
+        """One of at least this size; what it holds does not matter."""
+        buffer = self._free.pop() if self._free else bytearray()
+        if len(buffer) < size:
+            buffer += bytes(size - len(buffer))
+        return buffer
+
+    def give(self, piece: Piece) -> None:
+        """The piece is not needed any more."""
+        self._free.append(piece.data)
+
+
+def cut(
+    rest: bytes, offset: int, blocks: Iterator[Block], buffers: Buffers
+) -> Iterator[tuple[Piece, bool]]:
     """Pieces of the list and of all that follows, and whether each is the last.
 
     Only the last may end anywhere.
@@ -51,21 +72,20 @@ def cut(rest: bytes, offset: int, blocks: Iterator[bytes]) -> Iterator[tuple[Pie
     A border is a comma between two objects of which the second begins like an event. It may lie
     inside the arguments of one; whoever reads the piece finds out and joins it with the next.
     """
-    carry: bytes | bytearray | memoryview = rest
+    carry = bytearray(rest)
     for block in blocks:
-        data = bytearray(len(carry) + len(block) + SLACK_BYTES)
         size = len(carry) + len(block)
+        data = buffers.take(size + SLACK_BYTES)
         data[: len(carry)] = carry
         data[len(carry) : size] = block
         border = _last_border(data, size)
+        carry = data[border or 0 : size]
         if border is None:
-            carry = data[:size]
             continue
-        carry = data[border:size]
         data[border:] = bytes(SLACK_BYTES)
         yield Piece(offset, data, border), False
         offset += border
-    yield Piece(offset, bytearray(carry) + bytes(SLACK_BYTES), len(carry)), True
+    yield Piece(offset, carry + bytes(SLACK_BYTES), len(carry)), True
 
 
 def _last_border(data: bytearray, size: int) -> int | None:

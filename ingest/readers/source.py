@@ -5,8 +5,9 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import TypeAlias
 
 from isal import isal_zlib
 from isal.isal_zlib import IsalError
@@ -38,6 +39,8 @@ _STORED_BYTES = 1 << 20
 _RETRIED_BYTES = 1 << 12
 _FINGERPRINT_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 23
+Block: TypeAlias = bytes | memoryview
+"""Bytes that may be gone with the next block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Source:
         except OSError as error:
             raise self._unreadable(error) from error
 
-    def blocks(self, log: IssueLog, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+    def blocks(self, log: IssueLog, digest: Callable[[Block], None]) -> Iterator[Block]:
         """The bytes, decompressed, in blocks; a damaged gzip stream goes as far as it can.
 
         Args:
@@ -109,10 +112,10 @@ class Source:
                 hint="the run probably ended before the profiler wrote its trace",
             )
 
-    def _decompressed(self, log: IssueLog, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+    def _decompressed(self, log: IssueLog, digest: Callable[[Block], None]) -> Iterator[Block]:
         kept = 0
         try:
-            with self.path.open("rb") as stream:
+            with self.path.open("rb", buffering=0) as stream:
                 head = stream.read(len(_GZIP))
                 stream.seek(0)
                 if head != _GZIP:
@@ -142,8 +145,8 @@ class Source:
                 )
 
     def _stored(
-        self, stream: BinaryIO, size: int, digest: Callable[[bytes], None]
-    ) -> Iterator[bytes]:
+        self, stream: RawIOBase, size: int, digest: Callable[[Block], None]
+    ) -> Iterator[Block]:
         """Blocks of one buffer: each is gone with the next."""
         buffer = bytearray(size)
         whole = memoryview(buffer)
@@ -166,7 +169,7 @@ class Source:
         return TraceError(f"cannot read `{self.path}`: {error.strerror}")
 
 
-def _gunzip(stored: Iterator[bytes]) -> Iterator[bytes]:
+def _gunzip(stored: Iterator[Block]) -> Iterator[Block]:
     """All members of a gzip file, one behind the other.
 
     Raises:
@@ -175,7 +178,7 @@ def _gunzip(stored: Iterator[bytes]) -> Iterator[bytes]:
     """
     member = isal_zlib.decompressobj(_GZIP_WINDOW)
     for block in stored:
-        rest = block
+        rest = bytes(block)
         while rest:
             if member.eof:
                 rest = rest.lstrip(b"\0")  # padding behind a member

@@ -13,7 +13,7 @@ from ingest.lexicon.distinct import Lexicon
 from ingest.readers.batches import Batch, Lexed, Lexer
 from ingest.readers.faults import first_fault, refusal_of_end, refusal_of_event
 from ingest.readers.mend import EXCERPT_BYTES
-from ingest.readers.pieces import Piece, cut, joined, read_head
+from ingest.readers.pieces import Buffers, Piece, cut, joined, read_head
 from ingest.readers.repair import header_around, holds_events
 from ingest.readers.source import Source
 
@@ -59,8 +59,9 @@ def read_events(
     if head.text is None:
         raise _no_list(head.rest, name)
     events = _Events(lexicon, take, log)
+    pieces = cut(head.rest, len(head.text), blocks, events.buffers)
     with ThreadPoolExecutor(_THREADS) as pool:
-        tail = events.read(cut(head.rest, len(head.text), blocks), pool)
+        tail = events.read(pieces, pool)
     header = header_around(head.text, tail, events.tail_offset, log)
     if strict:
         _refuse(source, log, events, closed=header.closed)
@@ -86,6 +87,7 @@ class _Events:
         self._lexers: SimpleQueue[Lexer] = SimpleQueue()
         for _ in range(_THREADS):
             self._lexers.put(Lexer(lexicon))
+        self.buffers = Buffers()
         self.n = 0
         """Events so far."""
         self.size = 0
@@ -127,6 +129,7 @@ class _Events:
                 self.tail_offset = self.size - len(left)
                 self.last_bytes = bytes(piece.data[max(piece.size - EXCERPT_BYTES, 0) : piece.size])
                 return bytes(left) if list_ended else None
+            self.buffers.give(piece)
 
     def _lex(self, piece: Piece, is_last: bool) -> Lexed:  # noqa: FBT001  (a pair as it came)
         lexer = self._lexers.get()
