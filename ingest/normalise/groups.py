@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, cycle, islice, pairwise
 from typing import NamedTuple
 
 from ingest.normalise.messages import HostRow, integer, items
@@ -129,7 +130,7 @@ def recorded_group(rows: Sequence[HostRow], facts: FileFacts) -> Recorded:
     return Recorded(
         name=name,
         ranks=ranks,
-        size=len(ranks) if ranks else (size or -1),
+        size=len(ranks) if ranks and (exact or size is None) else (size or -1),
         exact=exact,
         local=name or str(merged.get("Process Group ID", "")),
         seq=-1 if seq is None else seq,
@@ -156,27 +157,36 @@ def _old_record(row: HostRow) -> dict[str, object]:
 def _ranks(
     args: Mapping[str, object], name: str, size: int, facts: FileFacts
 ) -> tuple[tuple[int, ...], bool]:
-    """Member ranks; the second value is False where they are a guess."""
+    """Member ranks; the second value is False where they are a guess.
+
+    PyTorch writes the first 30 ranks of a longer list, then `...`.
+    """
     text = args.get("Process Group Ranks", "")
     shown = _rank_list(text)
     if shown and "..." not in str(text) and size in {-1, len(shown)}:
         return shown, True
-    cut = shown[:-1] if "..." in str(text) and str(text).rstrip().endswith("...]") else shown
+    before = _rank_list(str(text).split("...", maxsplit=1)[0])
     start, stride = (integer(args.get(f"Global rank {key}")) for key in ("start", "stride"))
     candidates = [_progression(start, stride, size)]
     candidates += [group.ranks for group in facts.listed if name and group.name == name]
     if size == facts.world_size:
         candidates.append(_progression(0, 1, size))
-    for ranks in candidates:
-        if ranks and (not shown or ranks[: len(_prefix(str(text)))] == _prefix(str(text))):
-            return ranks, True
-    if len(cut) > 1 and size > 0:
-        return _progression(cut[0], cut[1] - cut[0], size), False
+    guess = _continued(before, size)
+    for ranks in (*candidates, guess):
+        if ranks and size in {-1, len(ranks)} and ranks[: len(before)] == before:
+            return ranks, ranks in candidates
     return shown, not shown
 
 
-def _prefix(text: str) -> tuple[int, ...]:
-    return _rank_list(text.split("...", maxsplit=1)[0])
+def _continued(ranks: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """A list of ranks continued to its size by the shortest pattern of distances that repeats."""
+    distances = [after - before for before, after in pairwise(ranks)]
+    for length in range(1, len(distances) // 2 + 1 if len(distances) > 1 else len(distances) + 1):
+        if distances[length:] == distances[:-length] and size > 0:
+            more = islice(cycle(distances[:length]), size - 1)
+            found = tuple(accumulate(more, initial=ranks[0]))
+            return found if min(found) >= 0 and max(found) < _MOST_RANKS else ()
+    return ()
 
 
 def _rank_list(text: object) -> tuple[int, ...]:

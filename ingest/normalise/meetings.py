@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.normalise.align import Matched, match
+from ingest.normalise.batches import Batches
 from ingest.normalise.collectives import Described, MemberSource, describe
 from ingest.normalise.correlate import Links
 from ingest.normalise.gather import Gathered, OfRows, TraceFile
 from ingest.normalise.groups import FileFacts, file_facts
-from ingest.normalise.messages import HostRow, is_communication_record
+from ingest.normalise.messages import (
+    HostRow,
+    is_communication_record,
+    may_be_a_batch,
+    one_way,
+)
 from ingest.vocab import KernelClass
 
 Int64 = NDArray[np.int64]
@@ -66,11 +72,14 @@ def _sources(
         gathered.is_category("user_annotation") & gathered.name_matches(HOST_MEMBER)
     )
     reader = _Reader(gathered)
+    batches = Batches(gathered, links.call[on_device].astype(np.int64))
     sources, records = [], []
     for row, lane in zip(on_device.tolist(), stream.of(on_device).tolist(), strict=True):
-        around = reader.around(int(links.call[row]))
-        record = next((r for r in around if is_communication_record(reader.name(r))), -1)
         call = int(links.call[row])
+        around = reader.around(call)
+        if call >= 0 and may_be_a_batch(reader.host_row(row), map(reader.host_row, around)):
+            around = one_way(batches.before(call), reader.host_row) or around
+        record = next((r for r in around if is_communication_record(reader.name(r))), -1)
         sources.append(
             MemberSource(
                 file=int(gathered.trace[row]),

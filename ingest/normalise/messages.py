@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -178,6 +178,18 @@ def items(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
+def may_be_a_batch(kernel: HostRow, host: Iterable[HostRow]) -> bool:
+    """Whether a kernel may send and receive what was recorded earlier: its own rows do not say."""
+    told = any(_operation(row) is not CollectiveKind.UNKNOWN for row in (kernel, *host))
+    by_name = kind_of_kernel(kernel.name)
+    return not told and by_name in {CollectiveKind.SEND_RECV, CollectiveKind.UNKNOWN}
+
+
+def one_way(rows: Sequence[int], read: Callable[[int], HostRow]) -> list[int]:
+    """Those of some rows that record a send or a receive."""
+    return [row for row in rows if _operation(read(row)) in _ONE_WAY]
+
+
 def message_of_device_row(
     name: str, args: Mapping[str, object], host: Sequence[HostRow], *, group_size: int
 ) -> Message:
@@ -189,6 +201,8 @@ def message_of_device_row(
     recorded, kind = _recorded_kind(rows)
     if kind is CollectiveKind.UNKNOWN:
         kind = kind_of_kernel(name)
+    if len(batch := _one_way_rows(host)) > 1:
+        return _message_of_batch(batch, name)
     dtype, size = _from_elements(kind, rows, group_size)
     if size == UNKNOWN_SIZE:
         dtype, size = _from_dims(kind, host, group_size, dtype)
@@ -234,20 +248,40 @@ def partners_of(rows: Sequence[HostRow], ranks: Sequence[int]) -> tuple[Partner,
     sort of row that is there counts. `Src Rank` and `Dst Rank` are global, all else is a rank of
     the group.
     """
-    records = [row for row in rows if _operation(row) in _ONE_WAY]
-    for sort in (_is_parameter_record, _is_operator, _is_annotation):
+    for records in _sorts(rows):
         found = [
             Partner(
                 sending=_operation(row) is CollectiveKind.SEND,
                 peer=peer,
                 size_bytes=_one_way_size(row),
             )
-            for row in filter(sort, records)
+            for row in records
             if (peer := _peer(row, ranks)) >= 0
         ]
         if found:
             return tuple(found)
     return ()
+
+
+def _sorts(rows: Sequence[HostRow]) -> Iterator[list[HostRow]]:
+    """Records of sends and receives by sort, the one that says most first."""
+    records = [row for row in rows if _operation(row) in _ONE_WAY]
+    for sort in (_is_parameter_record, _is_operator, _is_annotation):
+        yield list(filter(sort, records))
+
+
+def _one_way_rows(rows: Sequence[HostRow]) -> list[HostRow]:
+    return next(filter(None, _sorts(rows)), [])
+
+
+def _message_of_batch(rows: Sequence[HostRow], name: str) -> Message:
+    """Several sends and receives at once: what is sent counts, else what is received."""
+    sends = [row for row in rows if _operation(row) is CollectiveKind.SEND]
+    sizes = [_one_way_size(row) for row in sends or rows]
+    size = sum(sizes) if UNKNOWN_SIZE not in sizes else UNKNOWN_SIZE
+    dtypes = {dtype_code(row.args.get("dtype")) for row in rows}
+    dtype = dtypes.pop() if len(dtypes) == 1 else UNKNOWN_DTYPE
+    return Message(CollectiveKind.SEND_RECV, dtype, size, name)
 
 
 def _is_parameter_record(row: HostRow) -> bool:

@@ -53,6 +53,36 @@ def test_a_guessed_list_of_ranks_says_so() -> None:
     assert not described.groups[0].exact
 
 
+def test_a_list_of_blocks_is_continued_by_its_pattern_and_is_a_guess() -> None:
+    shown = [rank for rank in range(64) if rank % 16 < 4]
+    args: dict[str, Any] = {
+        "Process Group Ranks": f"[{', '.join(map(str, shown[:10]))}, ...]",
+        "Group size": len(shown),
+        "Global rank start": 0,
+        "Global rank stride": 1,
+    }
+    group = describe([source(0, **args)], [FileFacts(rank=0, world_size=64)]).groups[0]
+    assert (group.ranks, group.exact) == (tuple(shown), False)
+
+
+def test_a_shortened_list_without_a_pattern_keeps_its_size() -> None:
+    args: dict[str, Any] = {"Process Group Ranks": "[0, 1, 5, 7, 8, ...]", "Group size": 40}
+    described = describe([source(0, **args)], [FileFacts(rank=0, world_size=64)])
+    assert described.groups[0].ranks == (0, 1, 5, 7, 8)
+    assert not described.groups[0].exact
+    assert described.members.group_size.tolist() == [40]
+
+
+def test_numbers_beyond_64_bits_match_and_break_nothing() -> None:
+    huge = {"Comms Id": (1 << 64) - 1, "Seq": (1 << 63) + 5, "Process Group Ranks": "[0, 1]"}
+    files = [FileFacts(rank=0, world_size=2), FileFacts(rank=1, world_size=2)]
+    sources = [source(file, **{**huge, "Comms Id": text}) for file, text in
+               enumerate((huge["Comms Id"], str(huge["Comms Id"])))]  # fmt: skip
+    members = describe(sources, files).members
+    assert members.comms_id.tolist() == [0, 0]
+    assert members.seq.tolist() == [-1, -1]
+
+
 def test_groups_with_equal_ranks_are_told_apart_although_names_differ_between_ranks() -> None:
     def member(file: int, name: str) -> MemberSource:
         return source(
