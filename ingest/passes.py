@@ -27,7 +27,7 @@ def normalise(files: Sequence[TraceFile], words: Words) -> Rows:
     ids = device["id"].to_numpy()
     device_of = OfRows(ids, device["device"].fill_null(-1).to_numpy())
     stream_of = OfRows(ids, device["stream"].fill_null(-1).to_numpy())
-    gathered = repair_device_times(gathered, links, logs)
+    repair_device_times(gathered, links, logs)
     times = to_host_clock(gathered, links, device_of, logs)
     collectives = find_collectives(gathered, links, times.ts, stream_of)
     for unmatched in collectives.matched.unmatched:

@@ -225,7 +225,7 @@ def _fill(path: Path, paths: Sequence[Path], options: IngestOptions) -> tuple[Fa
             progress("linking rows, matching collectives", _SHARE_OF_READING)
             rows = normalise(files, words)
             done = _SHARE_OF_READING + _SHARE_OF_PASSES
-            for table, frame, share in frames(rows, 2 * ROW_GROUP):
+            for table, frame, share in frames(rows, ROW_GROUP):
                 progress("writing the store", done + (1 - done) * share)
                 writer.insert(table, redaction.frame(table, frame) if redaction else frame)
             writer.insert("import_stat", failure_stat(len(reading.failed)))

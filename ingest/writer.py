@@ -9,8 +9,8 @@ from typing import Any, Self
 from ingest.parsed import ArgumentRows
 from ingest.store import Frame, Store
 
-_MOST_WAITING = 2
-"""Batches that may wait; each holds some tens of MB."""
+_MOST_WAITING = 1
+"""Batches that may wait, beside the one that is being written; each holds some tens of MB."""
 
 
 class Writer:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.normalise.classify import classify_kernels, runtime_kinds
-from ingest.normalise.gather import Gathered
+from ingest.normalise.gather import Gathered, OfRows
 from ingest.normalise.modules import modules
 from ingest.normalise.phases import phases
 from ingest.normalise.scans import innermost
@@ -30,11 +30,13 @@ class Links:
     """Of device rows; OTHER for the rest."""
     call: Int32
     """Of device rows: the launching call."""
-    op: Int32
-    """Innermost cpu_op at or around a host row; for device rows that of the call."""
-    module: Int32
-    """Innermost nn.Module, or that of the forward of a row of backward; else the annotation."""
-    annotation: Int32
+    op: OfRows
+    """Of operators and device rows: innermost cpu_op at or around the row, or around the call."""
+    module: OfRows
+    """Of the same: innermost nn.Module, or that of the forward of a row of backward; else the
+    annotation."""
+    annotation: OfRows
+    """Of the same."""
     phase: Int8
     step_row: Int32
     """Innermost ProfilerStep annotation around a host row; for device rows of the call."""
@@ -61,12 +63,13 @@ def link(gathered: Gathered) -> Links:
     op = innermost(gathered.parent, is_op)
     annotation = innermost(gathered.parent, is_annotation & ~is_step)
     module = modules(gathered)
-    module = np.where(module >= 0, module, annotation)
+    np.copyto(module, annotation, where=module < 0)
     step_row = innermost(gathered.parent, is_step)
     phase = phases(gathered, op)
     for column in (op, annotation, module, step_row):
         column[gathered.on_device] = -1
         column[found] = column[call[found]]
+    kept = np.flatnonzero(gathered.on_device | is_op)
     phase[gathered.on_device] = Phase.UNKNOWN
     phase[found] = phase[call[found]]
     n_files = len(gathered.files)
@@ -78,9 +81,9 @@ def link(gathered: Gathered) -> Links:
         runtime_kind=runtime_kind,
         kernel_class=kernel_class,
         call=call,
-        op=op,
-        module=module,
-        annotation=annotation,
+        op=OfRows(kept, op[kept]),
+        module=OfRows(kept, module[kept]),
+        annotation=OfRows(kept, annotation[kept]),
         phase=phase,
         step_row=step_row,
         n_device=np.bincount(call[found], minlength=len(call)).astype(np.int32),

@@ -1,7 +1,6 @@
 """Device rows, and times that no device can have: without a start, too long, padded."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -29,8 +28,8 @@ def device_rows(gathered: Gathered) -> pl.DataFrame:
     return found.filter(pl.Series(gathered.on_device[found["id"].to_numpy()], dtype=pl.Boolean))
 
 
-def repair_device_times(gathered: Gathered, links: Links, logs: Sequence[IssueLog]) -> Gathered:
-    """The same rows with the device times that could not be put right; each is counted.
+def repair_device_times(gathered: Gathered, links: Links, logs: Sequence[IssueLog]) -> None:
+    """Put right the device times that could not be, in place; each is counted.
 
     Args:
         gathered: the rows.
@@ -39,13 +38,11 @@ def repair_device_times(gathered: Gathered, links: Links, logs: Sequence[IssueLo
     """
     device = np.flatnonzero(gathered.on_device)
     if not len(device):
-        return gathered
+        return
     untimed = _without_time(gathered, device, logs)
     clipped, shorter = _overruns(gathered, links, device, logs)
     padded, ends_padded = _padded_annotations(gathered, device, logs)
-    if not len(untimed) + len(clipped) + len(padded):
-        return gathered
-    ts, dur, repair = gathered.ts.copy(), gathered.dur.copy(), gathered.repair.copy()
+    ts, dur, repair = gathered.ts, gathered.dur, gathered.repair
     if len(untimed):
         ts[untimed] = _start_of_call(gathered, links, untimed)
         repair[untimed] = MOVED
@@ -53,10 +50,8 @@ def repair_device_times(gathered: Gathered, links: Links, logs: Sequence[IssueLo
     repair[clipped] = CLIPPED
     ts[padded] += 1
     dur[padded] -= 1 + ends_padded
-    self_dur = gathered.self_dur.copy()
     for rows in (clipped, padded):
-        self_dur[rows] = dur[rows]
-    return replace(gathered, ts=ts, dur=dur, self_dur=self_dur, repair=repair)
+        gathered.self_dur[rows] = dur[rows]
 
 
 def _without_time(gathered: Gathered, device: Int64, logs: Sequence[IssueLog]) -> Int64:

@@ -20,7 +20,7 @@ class DeviceTimes:
     """Starts on the host clock of each file, ns, and what was changed for it."""
 
     ts: Int64
-    """All slices; only device rows differ from what was gathered."""
+    """All slices; only device rows may differ from what was gathered."""
     moved: NDArray[np.bool_]
     """Rows that were moved to or with the start of a call."""
     offset_ns: tuple[int, ...]
@@ -38,17 +38,21 @@ def to_host_clock(
         device: the device of each device row.
         logs: per file, where repairs are counted.
     """
-    ts = gathered.ts.copy()
+    ts = gathered.ts
     moved = np.zeros(len(ts), bool)
     offsets = []
     for trace_id, log in enumerate(logs):
         rows = np.flatnonzero(gathered.on_device & (gathered.trace == trace_id))
         clock = device_clock_offset(_tasks(gathered, links, device, rows, ts))
         offsets.append(clock.offset_ns)
-        ts[rows] += clock.offset_ns
+        if clock.offset_ns:
+            ts = ts.copy() if ts is gathered.ts else ts
+            ts[rows] += clock.offset_ns
         log.count("device_clock_shift", abs(clock.offset_ns))
         repair = kernels_after_launch(_tasks(gathered, links, device, rows, ts))
-        ts[rows] += repair.shift_ns
+        if repair.shift_ns.any():
+            ts = ts.copy() if ts is gathered.ts else ts
+            ts[rows] += repair.shift_ns
         moved[rows[repair.shift_ns > 0]] = True
         log.count("kernel_before_launch", repair.early)
         log.count("kernel_moved_along", repair.dragged)
@@ -65,7 +69,7 @@ def _tasks(gathered: Gathered, links: Links, device: OfRows, rows: Int64, ts: In
     return DeviceTasks(
         start_ns=ts[rows] - lowest,
         end_ns=ts[rows] + gathered.dur[rows] - lowest,
-        device=device.of(rows),
+        device=device.of(rows).astype(np.int64, copy=False),
         call_start_ns=np.where(known, call_start - lowest, -1),
         call_end_ns=np.where(known, call_start + gathered.dur[call] - lowest, -1),
         plain_launch=plain,

@@ -44,11 +44,11 @@ class OfRows(NamedTuple):
 
     ids: Int64
     """The slices, in order."""
-    values: Int64
+    values: NDArray[np.integer]
 
-    def of(self, rows: NDArray[np.integer]) -> Int64:
+    def of(self, rows: NDArray[np.integer]) -> NDArray[np.integer]:
         """Values of some of these slices."""
-        found: Int64 = self.values[np.searchsorted(self.ids, rows)]
+        found: NDArray[np.integer] = self.values[np.searchsorted(self.ids, rows)]
         return found
 
 
@@ -208,6 +208,17 @@ def innermost_at(gathered: Gathered, utid: Int32, at_ns: Int64) -> Int64:
         if not len(over):
             return found
         found[over] = gathered.parent[found[over]]
+
+
+def innermost_of(gathered: Gathered, rows: Int64, wanted: Bool) -> Int64:
+    """Per row: itself where wanted, else the nearest wanted row around it; -1 for none."""
+    found = rows.copy()
+    while True:
+        at = np.flatnonzero(found >= 0)
+        at = at[~wanted[found[at]]]
+        if not len(at):
+            return found
+        found[at] = gathered.parent[found[at]]
 
 
 def _in_order(files: Sequence[TraceFile], orders: Sequence[Int32], column: str) -> NDArray[Any]:

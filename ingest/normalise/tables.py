@@ -17,7 +17,7 @@ from ingest.lexicon.words import Words, text
 from ingest.normalise.align import MemberState, Operations
 from ingest.normalise.correlate import Links
 from ingest.normalise.device_times import DeviceTimes
-from ingest.normalise.gather import Gathered, TraceFile, innermost_at, last_started
+from ingest.normalise.gather import Gathered, TraceFile, innermost_at, innermost_of, last_started
 from ingest.normalise.meetings import RunCollectives, group_rows
 from ingest.normalise.messages import DTYPE_NAMES
 from ingest.normalise.steps import RECORDED, steps
@@ -100,7 +100,7 @@ def _process_group(rows: Rows) -> pl.DataFrame:
     return pl.DataFrame(group_rows(rows.collectives), schema_overrides=types, strict=False)
 
 
-def _or_null(values: Int32 | Int64) -> pl.Series:
+def _or_null(values: NDArray[np.integer]) -> pl.Series:
     """Row numbers as a column, -1 as NULL."""
     series = pl.Series(values)
     return series.set(series < 0, None)
@@ -335,7 +335,7 @@ def _cpu_op(rows: Rows) -> pl.DataFrame:
     texts = {column: _texts(frame[column], values) for column in _OP_TEXTS}
     return frame.drop("trace_id", *_OP_TEXTS).with_columns(
         **texts,
-        module_id=_or_null(rows.links.module[ids]),
+        module_id=_or_null(rows.links.module.of(ids)),
         phase=pl.Series(rows.links.phase[ids]),
     )
 
@@ -398,9 +398,9 @@ def _kernel(rows: Rows, dense: Int32) -> pl.DataFrame:
         step=_step_of(rows, ids),
         phase=pl.Series(links.phase[ids]),
         runtime_id=_or_null(links.call[ids]),
-        op_id=_or_null(links.op[ids]),
-        annotation_id=_or_null(links.annotation[ids]),
-        module_id=_or_null(links.module[ids]),
+        op_id=_or_null(links.op.of(ids)),
+        annotation_id=_or_null(links.annotation.of(ids)),
+        module_id=_or_null(links.module.of(ids)),
         linked=pl.Series(links.call[ids] >= 0),
         link_method=pl.Series(["correlation", None]).gather((links.call[ids] < 0).astype(np.int8)),
         prev_id=previous,
@@ -487,7 +487,7 @@ def _memory_event(rows: Rows) -> pl.DataFrame:
         frame = _on_thread(rows, trace_id, file.parsed.memory)
         utid, at = frame["utid"].fill_null(-1).to_numpy(), frame["raw_ts"].to_numpy()
         inside = innermost_at(rows.gathered, utid, at)
-        op = np.where(inside >= 0, rows.links.op[inside], -1)
+        op = innermost_of(rows.gathered, inside, rows.gathered.is_category("cpu_op"))
         found.append(frame.drop("raw_ts").with_columns(op_id=_or_null(op)))
     return pl.concat(found)
 
