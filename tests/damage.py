@@ -1,8 +1,8 @@
 """Traces that are damaged in known places, and the law of what may be lost by it.
 
 The law: of the events that stand whole outside the damage, at most as many are missing as the file
-counts as unreadable, and one more where it says that it is cut or goes on behind its end. Nothing
-but `TraceError` is ever raised.
+counts as unreadable (its header is one of them), and one more where it says that it is cut or goes
+on behind its end. Nothing but `TraceError` is ever raised.
 """
 
 import random
@@ -111,9 +111,8 @@ def broken_law(trace: Trace, source: Source) -> str:
         told = str(error)
         return "" if "`" in told and "\n" not in told else f"unclear refusal: {told}"
     counts = parsed.log.counts
-    allowed = counts.get("event_unreadable", 0) + any(
-        name in counts for name in ("truncated", "text_behind_end")
-    )
+    unreadable = counts.get("event_unreadable", 0) + counts.get("header_unreadable", 0)
+    allowed = unreadable + any(name in counts for name in ("truncated", "text_behind_end"))
     missing = rows_of(trace.events) - Counter(rows)
     if missing.total() > allowed:
         return f"{missing.total()} events missing, {counts}: {next(iter(missing))}"

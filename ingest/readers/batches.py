@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.issues import IssueLog
+from ingest.lexicon.decoding import holds_event
 from ingest.lexicon.distinct import Lexicon
 from ingest.lexicon.lexer import CLASSES, SLACK_BYTES, Stop, lex
 from ingest.lexicon.scans import take_ragged
@@ -31,6 +32,9 @@ Int64 = NDArray[np.int64]
 _BYTES_PER_EVENT = 48
 _BYTES_PER_NUMBER = 6
 _FEWEST = 64
+_WINDOW = 1 << 16
+"""Bytes that the compiled pass is given at a time once something was broken: where an event does
+not close, it goes on to the end of them."""
 _DEEPEST = 20
 """Broken events within broken events that are searched."""
 
@@ -107,13 +111,23 @@ class Lexer:
         patches: list[Broken] = []
         place = _Place(at=0)
         text = b""
+        window = piece.size
         while not place.stops:
-            found, stop, place = self._pass(piece, place)
+            end = min(place.at + window, piece.size)
+            found, stop, place = self._pass(piece, place, end)
+            if end < piece.size and stop in {Stop.BORDER, Stop.INSIDE}:
+                window = _WINDOW if found is not None else 4 * window
             if found is not None:
                 batches += self._judged(found, piece, patches, log)
-            if stop == Stop.BORDER or (stop == Stop.INSIDE and not is_last):
+            if end < piece.size and (
+                stop == Stop.BORDER
+                or (stop == Stop.INSIDE and (found or not holds_event(text[place.at : end])))
+            ):
+                continue
+            if stop == Stop.BORDER or (stop == Stop.INSIDE and not is_last and end == piece.size):
                 break
             if stop != Stop.FULL:
+                window = _WINDOW
                 text = text or bytes(piece.data[: piece.size])
                 target = patches if self._mends else None
                 place = _around(Whole(piece.offset, text), place, target, log)
@@ -123,7 +137,7 @@ class Lexer:
             batches = [_in_order(batches)]
         return Lexed(batches, bytes(piece.data[place.at : piece.size]), place.list_ended, log)
 
-    def _pass(self, piece: Piece, place: "_Place") -> tuple[Batch | None, Stop, "_Place"]:
+    def _pass(self, piece: Piece, place: "_Place", end: int) -> tuple[Batch | None, Stop, "_Place"]:
         """One run of the compiled pass from a place on, with the tables that there are."""
         address = np.frombuffer(piece.data, np.uint8).ctypes.data
         at = place.at
@@ -139,7 +153,7 @@ class Lexer:
         room = 8 * self._numbers
         progress = np.zeros(4, np.int64)
         lex(
-            address + at, address + piece.size, place.after_comma, CLASSES.ctypes.data,
+            address + at, address + end, place.after_comma, CLASSES.ctypes.data,
             self._scratch[0].ctypes.data, self._scratch[1].ctypes.data,
             np.array([table.row for table in self._tables], np.int64),
             columns, self._most, columns[6] + room, columns[7] + room, progress,

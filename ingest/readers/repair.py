@@ -92,10 +92,9 @@ def next_list(data: bytes, position: int) -> int:
         return -1
     if bare := _NEXT_LIST.match(data, position):
         return bare.end()
-    following = _LIST_BEGINS.search(data, position)
-    if following is None or _EVENT_SIGN.search(data, position, following.start()):
-        return -1
-    return following.end()
+    sign = _EVENT_SIGN.search(data, position)
+    following = _LIST_BEGINS.search(data, position, sign.start() if sign else len(data))
+    return following.end() if following else -1
 
 
 def span_of_event(data: bytes, opening: int) -> Span:
@@ -240,7 +239,9 @@ def header_around(head: bytes, tail: bytes | None, tail_offset: int, log: IssueL
     rest, closed = b"", tail is not None
     if tail is not None:
         end = 0
-        if is_object:
+        if is_object and (whole := tail[1:].rstrip()).endswith(b"}") and _top(head + b"]" + whole):
+            rest, closed, end = whole[:-1], True, len(whole)
+        elif is_object:
             rest, closed, end = _whole_keys(tail[1:])
         if closed and (behind := tail[1 + end :].lstrip()):
             log.at(
