@@ -229,7 +229,7 @@ def _fill(path: Path, paths: Sequence[Path], options: IngestOptions) -> tuple[Fa
                 progress("writing the store", done + (1 - done) * share)
                 writer.insert(table, redaction.frame(table, frame) if redaction else frame)
             writer.insert("import_stat", failure_stat(len(reading.failed)))
-            writer.run(store.make_views)
+        store.make_views()
         store.set_meta(
             {
                 "schema_version": SCHEMA_VERSION,

@@ -117,6 +117,10 @@ class Store:
         """Release the file."""
         self._connection.close()
 
+    def again(self) -> Self:
+        """Another connection to the same store, for another thread."""
+        return type(self)(self._connection.cursor(), self.path)
+
     def run_file(self, path: Path) -> None:
         """Run the statements of a `.sql` file."""
         with _writing():

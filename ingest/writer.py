@@ -1,27 +1,32 @@
-"""Writes to a store in a thread of its own, so that reading goes on meanwhile."""
+"""Writes to a store in threads of its own, so that reading goes on meanwhile."""
 
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from ingest.parsed import ArgumentRows
 from ingest.store import Frame, Store
 
-_MOST_WAITING = 1
-"""Batches that may wait, beside the one that is being written; each holds some tens of MB."""
+_THREADS = 2
+_MOST_WAITING = 2
+"""Batches on their way, those that are being written included; each holds some tens of MB."""
 
 
 class Writer:
     """Takes rows for a store; use as a context manager.
 
-    Whatever goes wrong in its thread is raised by the next call, or at the end.
+    Each thread has a connection of its own; batches of a table may go in out of order. Whatever
+    goes wrong in a thread is raised by one of the next calls, or at the end.
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._pool = ThreadPoolExecutor(1)
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._stores: SimpleQueue[Store] = SimpleQueue()
+        for _ in range(_THREADS):
+            self._stores.put(store.again())
         self._waiting: deque[Future[None]] = deque()
 
     def __enter__(self) -> Self:
@@ -34,6 +39,8 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         self._pool.shutdown(wait=True, cancel_futures=kind is not None)
+        while not self._stores.empty():
+            self._stores.get().close()
         if kind is None:
             self._wait(0)
 
@@ -43,7 +50,7 @@ class Writer:
         Raises:
             OSError: the file cannot be written.
         """
-        self._submit(self._store.insert, table, frame)
+        self._submit(lambda store: store.insert(table, frame))
 
     def insert_arguments(self, rows: ArgumentRows) -> None:
         """Append arguments.
@@ -51,15 +58,18 @@ class Writer:
         Raises:
             OSError: the file cannot be written.
         """
-        self._submit(self._store.insert_arguments, *rows)
+        self._submit(lambda store: store.insert_arguments(*rows))
 
-    def run(self, work: Callable[[], None]) -> None:
-        """Do something with the store, in turn."""
-        self._submit(work)
+    def _submit(self, work: Callable[[Store], None]) -> None:
+        self._wait(_MOST_WAITING - 1)
+        self._waiting.append(self._pool.submit(self._run, work))
 
-    def _submit(self, work: Callable[..., None], *args: Any) -> None:  # noqa: ANN401  (handed on)
-        self._wait(_MOST_WAITING)
-        self._waiting.append(self._pool.submit(work, *args))
+    def _run(self, work: Callable[[Store], None]) -> None:
+        store = self._stores.get()
+        try:
+            work(store)
+        finally:
+            self._stores.put(store)
 
     def _wait(self, most: int) -> None:
         while len(self._waiting) > most:

