@@ -41,19 +41,19 @@ class Costs:
 
 
 COSTS = Costs(
-    start_s=1.5,
-    slow_bytes_per_s=BytesPerSecond(14e6),
-    fast_bytes_per_s=BytesPerSecond(30e6),
-    json_bytes_per_event=Bytes(400),
-    store_base_bytes=Bytes(5_000_000),
-    store_bytes_per_event=Bytes(120),
-    memory_base_bytes=Bytes(300_000_000),
-    memory_bytes_per_event=Bytes(2_000),
+    start_s=1.2,
+    slow_bytes_per_s=BytesPerSecond(50e6),
+    fast_bytes_per_s=BytesPerSecond(150e6),
+    json_bytes_per_event=Bytes(300),
+    store_base_bytes=Bytes(3_000_000),
+    store_bytes_per_event=Bytes(50),
+    memory_base_bytes=Bytes(500_000_000),
+    memory_bytes_per_event=Bytes(150),
     files_at_once=None,
 )
-"""Measured on 40 files of 23 kB to 62 MB of JSON, each folder in one process, on two shared cores:
-1.5 s and 14 to 30 MB/s; a store of 5 MB and 60 to 150 bytes per event; memory of 290 MB and 1,400
-to 2,300 bytes per event; 260 to 760 bytes of JSON per event, mostly 300 to 500."""
+"""Measured on two cores, quiet and shared with other work: files of 60 MB to 3.1 GB of JSON, 250 to
+400 bytes per event; 50 to 140 MB/s; stores of 40 to 60 bytes per event; memory of 0.5 GB and 140 to
+160 bytes per event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,11 @@ _WRITING: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "128MB",
     "threads": 1,
     "checkpoint_threshold": "1TB",
+    "default_block_size": 65_536,
 }
 """Rows go to the file as they come. More threads leave row groups half full, and all is written
-again at the end: that took twice the time for a store of 1.6 times the size."""
+again at the end: that took twice the time for a store of 1.6 times the size. Small blocks: some
+fifty tables and views of a small trace take 1.4 MB instead of 4.7, and big stores lose nothing."""
 _CHUNK = 100_000
 _INTERRUPTED = "Query interrupted"
 """DuckDB's RuntimeError when Ctrl-C ends a query."""

@@ -290,19 +290,29 @@ class _Reader:
         if others.any():
             text_id[others] = words.events.ids("id", picked.pick(np.flatnonzero(others)))
         thread = words.thread_numbers(picked)
-        self._add(
-            "flows",
-            pl.DataFrame(
-                {
-                    "is_start": phase[rows] == _ARROW_START,
-                    "name": category.astype(np.int32),
-                    "id": pl.Series(number).set(pl.Series(~is_whole), None),
-                    "text_id": text_id.astype(np.int32),
-                    "thread": thread.astype(np.int32),
-                    "ts": ts,
-                },
-                schema=dict(FLOW_SCHEMA),
-            ),
+        for part, values in (
+            ("flow_start", phase[rows] == _ARROW_START),
+            ("flow_name", category.astype(np.int32)),
+            ("flow_id", number),
+            ("flow_known", is_whole),
+            ("flow_text", text_id.astype(np.int32)),
+            ("flow_thread", thread.astype(np.int32)),
+            ("flow_ts", ts),
+        ):
+            self._add(part, values)
+
+    def _flows(self) -> pl.DataFrame:
+        known = pl.Series(self._column("flow_known", np.bool_))
+        return pl.DataFrame(
+            {
+                "is_start": self._column("flow_start", np.bool_),
+                "name": self._column("flow_name", np.int32),
+                "id": pl.Series(self._column("flow_id", np.int64)).set(~known, None),
+                "text_id": self._column("flow_text", np.int32),
+                "thread": self._column("flow_thread", np.int32),
+                "ts": self._column("flow_ts", np.int64),
+            },
+            schema=dict(FLOW_SCHEMA),
         )
 
     def _label_rows(
@@ -403,7 +413,7 @@ class _Reader:
             device=self._with_lanes(device, thread),
             sync=sync.with_columns(pl.col("kind").fill_null(self._names_of(sync, name))),
             cpu_op=self._sides["cpu_op"].frame(),
-            flows=self._frame("flows", FLOW_SCHEMA),
+            flows=self._flows(),
             labels=self._frame("labels", LABEL_SCHEMA),
             memory=self._sides["memory"]
             .frame()

@@ -133,4 +133,4 @@ def test_the_estimate_is_one_line(
 
 
 def test_nothing_to_read_takes_next_to_nothing() -> None:
-    assert words(estimate([])).startswith("0 files, about 1 MB of JSON: 2 seconds")
+    assert words(estimate([])).startswith("0 files, about 1 MB of JSON: 1 second")
