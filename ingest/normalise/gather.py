@@ -123,10 +123,6 @@ class Gathered:
         """Name of one row."""
         return self.words.names.texts[int(self.name[row])]
 
-    def category_text(self, row: int) -> str:
-        """Category of one row."""
-        return self.words.categories.texts[int(self.category[row])]
-
 
 def gather(files: Sequence[TraceFile], words: Words) -> Gathered:
     """Number the rows and threads of all files and nest the host rows."""
@@ -272,7 +268,6 @@ def _threads(files: Sequence[TraceFile], words: Words) -> tuple[pl.DataFrame, tu
     utid_of = []
     processes: dict[tuple[int, str], int] = {}
     for trace_id, file in enumerate(files):
-        table = np.full(len(words.threads), -1, np.int32)
         numbers, first = np.unique(file.parsed.slices.thread, return_index=True)
         mine: dict[tuple[str, str], int] = {}
         for number in numbers[np.argsort(first)].tolist():
@@ -281,8 +276,8 @@ def _threads(files: Sequence[TraceFile], words: Words) -> tuple[pl.DataFrame, tu
                 upid = processes.setdefault((trace_id, pid), len(processes))
                 mine[pid, tid] = len(found)
                 found.append((len(found), upid, trace_id, pid, tid))
-            table[number] = mine[pid, tid]
-        utid_of.append(table)
+        table = [mine.get(thread, -1) for thread in words.threads]
+        utid_of.append(np.array(table, np.int32))
     schema = {
         "utid": pl.Int32, "upid": pl.Int32, "trace_id": pl.Int32, "pid": pl.String,
         "tid": pl.String,

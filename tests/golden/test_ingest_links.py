@@ -346,3 +346,25 @@ def test_sync_rows_are_evidence_and_no_work(tmp_path: Path) -> None:
         "SELECT kind, stream, wait_on_stream, wait_on_cuda_event_record_corr_id FROM sync"
         " ORDER BY kind DESC",
     ) == [("Stream Wait Event", 30, 20, event), ("Context Sync", None, None, None)]
+
+
+def test_a_thread_may_be_written_as_a_number_here_and_as_text_there(tmp_path: Path) -> None:
+    """Old profilers wrote rows with numbers, and arrows and allocations with text."""
+    call = host("cuda_runtime", "cudaLaunchKernel", 2, 1)
+    around = host("cpu_op", "aten::empty", 1, 5)
+    arrow = '"cat": "ac2g", "name": "ac2g", "id": 3'
+    others = (
+        f'{{"ph": "s", {arrow}, "pid": "7", "tid": "70", "ts": 2}}',
+        f'{{"ph": "f", {arrow}, "pid": 0, "tid": "7", "ts": 4, "bp": "e"}}',
+        '{"ph": "i", "name": "[memory]", "pid": "7", "tid": "70", "ts": 2.5,'
+        ' "args": {"Bytes": 512, "Device Type": 0}}',
+    )
+    path = write(tmp_path / "t.json", document(around, call, kernel("k", 4, 1), *others))
+    with reading(path) as run:
+        assert run.store.rows(
+            "SELECT o.name, i.name FROM flow AS f JOIN slice AS o ON o.id = f.slice_out"
+            " JOIN slice AS i ON i.id = f.slice_in"
+        ) == [("cudaLaunchKernel", "k")]
+        assert run.store.rows(
+            "SELECT s.name, m.bytes FROM memory_event AS m JOIN slice AS s ON s.id = m.op_id"
+        ) == [("aten::empty", 512)]
