@@ -78,13 +78,15 @@ def open_run(paths: Sequence[Path | str], *, options: IngestOptions) -> Run:
     """
     files = find_files(paths)
     if len(files) == 1 and is_store(files[0]):
-        store = Store.open(files[0])
-        size = files[0].stat().st_size
-        return Run(store=store, failed=(), cached=True, path=files[0], bytes_on_disk=size)
+        if options.output is not None or options.redact:
+            raise UsageError(
+                f"`{files[0]}` is a store already", hint="give the traces that it was made of"
+            )
+        return _opened(files[0], (), options, cached=True)
     prints, failed = _fingerprints(files, options)
     if options.output is not None:
         failed += _write(options.output, prints, options)
-        return _opened(options.output, failed, cached=False)
+        return _opened(options.output, failed, options, cached=False)
     folder = options.cache_dir or default_cache_dir()
     if options.cache and (options.cache_dir is not None or usable(folder)):
         return _in_cache(folder, prints, failed, options)
@@ -102,23 +104,24 @@ def _in_cache(
     """The store in the cache, made where it is not there."""
     settings = f"{FORMAT_NAME} {SCHEMA_VERSION} strict={options.strict} window={options.window}"
     target = folder / f"{key_of(prints, settings)}.duckdb"
-    if kept := _kept(target, failed):
+    if kept := _kept(target, failed, options):
         return kept
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(target):
-            if kept := _kept(target, failed):
+            if kept := _kept(target, failed, options):
                 return kept
             failed += _write(target, prints, options)
     except OSError as error:
-        raise _unwritable(target, error) from error
-    return _opened(target, failed, cached=False)
+        raise _unwritable(target, error, options) from error
+    return _opened(target, failed, options, cached=False)
 
 
-def _unwritable(target: Path, error: OSError) -> UsageError:
+def _unwritable(target: Path, error: OSError, options: IngestOptions) -> UsageError:
+    elsewhere = "-o" if options.output is not None else "--cache-dir, or use --no-cache"
     return UsageError(
         f"cannot write the store `{target}`: {error.strerror or error}",
-        hint="choose another place with --cache-dir, or use --no-cache",
+        hint=f"choose another place with {elsewhere}",
     )
 
 
@@ -136,8 +139,18 @@ def _fingerprints(
     return found, tuple(failed)
 
 
-def _opened(path: Path, failed: tuple[FailedFile, ...], *, cached: bool) -> Run:
+def _opened(
+    path: Path, failed: tuple[FailedFile, ...], options: IngestOptions, *, cached: bool
+) -> Run:
+    """Open a store, and say what its files have lost."""
     store = Store.open(path)
+    lost = store.rows(
+        "SELECT name, sum(value)::BIGINT FROM import_stat WHERE severity = 'data_loss'"
+        " GROUP BY name ORDER BY name"
+    )
+    if lost:
+        told = ", ".join(f"{name} {value}" for name, value in lost)
+        options.announce(f"data lost: {told}; the places are in import_log")
     return Run(
         store=store,
         failed=failed,
@@ -154,13 +167,13 @@ def _uncached(
     with tempfile.TemporaryDirectory(prefix="trace-replay-") as folder:
         target = Path(folder) / "run.duckdb"
         failed += _write(target, prints, options)
-        return _opened(target, failed, cached=False)
+        return _opened(target, failed, options, cached=False)
 
 
-def _kept(target: Path, failed: tuple[FailedFile, ...]) -> Run | None:
+def _kept(target: Path, failed: tuple[FailedFile, ...], options: IngestOptions) -> Run | None:
     """The store in the cache; None where there is none, or a damaged one."""
     try:
-        return _opened(target, failed + _recorded_failures(target), cached=True)
+        return _opened(target, failed + _recorded_failures(target), options, cached=True)
     except TraceError:
         return None
 
@@ -188,7 +201,7 @@ def _write(
         except OtherWindow as other:
             return _write_one(target, other.paths, replace(options, window=None))
     except OSError as error:
-        raise _unwritable(target, error) from error
+        raise _unwritable(target, error, options) from error
 
 
 def _write_one(

@@ -56,7 +56,10 @@ def _windows(files: Sequence[TraceFile]) -> list[list[TraceFile]]:
                     hint="give the files of one run, one per rank",
                 )
     most = max(map(len, of_rank.values()))
-    return [[mine[k] for mine in of_rank.values() if k < len(mine)] for k in range(most)]
+    return [
+        [of_rank[rank][k] for rank in sorted(of_rank) if k < len(of_rank[rank])]
+        for k in range(most)
+    ]
 
 
 def _said(windows: Sequence[Sequence[TraceFile]]) -> str:

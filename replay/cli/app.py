@@ -124,7 +124,7 @@ def _unusable_path(error: OSError) -> int:
     console.report(
         UsageError(
             f"`{error.filename}`: {error.strerror}",
-            hint="give another path, or keep no store with --no-cache",
+            hint="give another path",
         )
     )
     return UsageError.exit_code

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
+from replay.cli.reading import reading_options
 
 
 def schema(
@@ -21,6 +22,7 @@ def schema(
     ] = None,
     format_: options.RowsForm = options.RowsFormat.TABLE,
     json: options.Json = False,
+    window: options.Window = None,
 ) -> None:
     """List the tables, or the columns of one.
 
@@ -34,7 +36,9 @@ def schema(
     from replay.cli.rows import WHOLE, write_rows
 
     trace, table = _meant(first, second)
-    rows = describe(table, paths=[trace] if trace else ())
+    with console.progress() as progress:
+        reading = reading_options(window=window, progress=progress)
+        rows = describe(table, paths=[trace] if trace else (), options=reading)
     console.report_failed(rows.failed)
     console.show(write_rows(rows, options.RowsFormat.JSON if json else format_, WHOLE))
 

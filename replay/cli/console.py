@@ -40,7 +40,7 @@ def report(error: UserError) -> None:
 def report_failed(failed: tuple[tuple[str, str], ...]) -> None:
     """One line for each file that was left out."""
     for name, reason in failed:
-        talk(f"left out: {name}: {reason}")
+        talk(f"left out: {reason}" if f"`{name}`" in reason else f"left out: {name}: {reason}")
 
 
 _SHOWN_AFTER_S = 1.0

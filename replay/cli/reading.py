@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def reading_options(  # noqa: PLR0913  (one per option)
     *,
-    strict: bool,
-    no_cache: bool,
-    cache_dir: Path | None,
     window: int | None,
     progress: Callable[[str, float], None],
+    strict: bool = False,
+    no_cache: bool = False,
+    cache_dir: Path | None = None,
     output: Path | None = None,
     redact: bool = False,
 ) -> "IngestOptions":

@@ -58,7 +58,7 @@ OPTIONS = {
         "--cache-dir",
         "--window",
     },
-    "schema": {"--format", "--json"},
+    "schema": {"--format", "--json", "--window"},
     "queries": {"--format", "--json"},
     "check": {
         "--steps",

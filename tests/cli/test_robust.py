@@ -25,7 +25,7 @@ def mixed(tmp_path: Path) -> Path:
 def test_tables_that_lack_a_file_say_so(run: Run, mixed: Path, command: tuple[str, ...]) -> None:
     outcome = run(*(part.format(mixed) for part in command))
     assert outcome.code == 0
-    assert outcome.err.startswith("left out: bad.json: ")
+    assert outcome.err.startswith("left out: `bad.json`: ")
 
 
 def test_a_store_is_never_written_over_a_trace(run: Run, mixed: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ingest.errors import TraceError
 from ingest.issues import IssueLog
+from ingest.pipeline import IngestOptions, open_run
 from ingest.readers.source import Source
 from tests.reading import (
     count_events,
@@ -177,3 +178,13 @@ def test_what_is_no_trace_is_one_line_with_name_and_cause(
         assert "`given.json`" in str(refusal.value)
         assert "\n" not in str(refusal.value)
         assert refusal.value.exit_code == 3
+
+
+def test_what_is_lost_is_told_each_time_the_run_is_opened(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", WHOLE[: len(WHOLE) - 900])
+    told: list[str] = []
+    for _ in range(2):
+        options = IngestOptions(cache_dir=tmp_path / "cache", announce=told.append)
+        with open_run([path], options=options):
+            pass
+    assert told == ["data lost: truncated 1; the places are in import_log"] * 2

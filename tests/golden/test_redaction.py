@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.errors import UsageError
 from ingest.lexicon.shapes import filled
 from ingest.pipeline import IngestOptions, open_run
 from ingest.redaction import templated
@@ -80,6 +81,13 @@ def test_nor_anywhere_in_the_file(trace: Path, tmp_path: Path) -> None:
 def test_without_redaction_all_of_them_are_there(trace: Path, tmp_path: Path) -> None:
     told = _everything(_store(trace, tmp_path / "run.duckdb", redact=False))
     assert [secret for secret in SECRETS if secret not in told] == []
+
+
+def test_a_store_cannot_be_redacted_after_the_fact(trace: Path, tmp_path: Path) -> None:
+    store = _store(trace, tmp_path / "run.duckdb", redact=False)
+    with pytest.raises(UsageError, match="is a store already"):
+        _store(store, tmp_path / "other.duckdb", redact=True)
+    assert not (tmp_path / "other.duckdb").exists()
 
 
 def test_what_is_not_private_stays(trace: Path, tmp_path: Path) -> None:
