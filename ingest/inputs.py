@@ -24,8 +24,12 @@ def find_files(paths: Sequence[Path | str]) -> list[Path]:
             if not inside:
                 raise TraceError(f"`{path}` holds no trace files")
             found += inside
-        elif path.exists():
+        elif path.is_file():
             found.append(path)
+        elif path.exists():
+            raise TraceError(
+                f"`{path}` is no regular file", hint="write the trace to a file: pipes are not read"
+            )
         elif matches := sorted(glob.glob(str(given), recursive=True)):  # noqa: PTH207  (absolute patterns)
             found += [Path(match) for match in matches if Path(match).is_file()]
         else:

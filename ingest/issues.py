@@ -83,6 +83,8 @@ ISSUES: tuple[Issue, ...] = (
     Issue("collective_desync", Severity.NOTICE, "ranks record different operations at one place"),
     Issue("collective_partner_absent", Severity.INFO, "members whose partners' files are missing"),
     Issue("counter_without_value", Severity.NOTICE, "counter events that hold no number"),
+    Issue("step_number_unusable", Severity.NOTICE, "steps whose number no column holds; no step"),
+    Issue("event_without_phase", Severity.DATA_LOSS, "events without ph; in no table"),
     Issue("event_instant", Severity.INFO, "instant events other than allocations; in no table"),
     Issue("event_other", Severity.INFO, "events of other phases; in no table"),
     Issue("duplicate_file", Severity.NOTICE, "files with the content of another; read once"),

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ingest.lexicon.words import Words
 from ingest.memory import give_back
 from ingest.normalise.correlate import link
@@ -10,6 +12,7 @@ from ingest.normalise.device_repairs import device_rows, repair_device_times
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, OfRows, TraceFile, gather
 from ingest.normalise.meetings import find_collectives
+from ingest.normalise.steps import RECORDED
 from ingest.normalise.tables import Rows
 
 
@@ -23,6 +26,10 @@ def normalise(files: Sequence[TraceFile], words: Words) -> Rows:
         log.count("zero_correlation", int(links.zero_correlation[trace_id]))
         log.count("unlinked", int(links.unlinked[trace_id]))
         log.count("crossing_slices", int(gathered.crossing[trace_id]))
+    unusable = gathered.name_matches("^ProfilerStep#") & ~gathered.name_matches(RECORDED)
+    unusable &= gathered.is_category("user_annotation")
+    for trace_id, number in enumerate(np.bincount(gathered.trace[unusable], minlength=len(logs))):
+        logs[trace_id].count("step_number_unusable", int(number))
     device = device_rows(gathered)
     ids = device["id"].to_numpy()
     device_of = OfRows(ids, device["device"].fill_null(-1).to_numpy())

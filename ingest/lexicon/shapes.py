@@ -111,9 +111,10 @@ def _value(raw: bytes) -> Value:
     before a sentinel, its digits could be taken for the sentinel's, so they are masked.
     """
     found = _sentinels(raw)
-    text = raw
-    for at in reversed(found):
-        text = text[:at] + bytes((NUMBER,)) + text[at + _SENTINEL_SIZE :]
+    begins = [0, *(at + _SENTINEL_SIZE for at in found)]
+    ends = [*found, len(raw)]
+    pieces = [raw[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    text = bytes((NUMBER,)).join(pieces)
     first = int(raw[found[0] + 1 : found[0] + _SENTINEL_SIZE]) if found else 0
     whole, decimal = _WHOLE.fullmatch(raw), _DECIMAL.fullmatch(raw)
     if whole and len(found) == 1:

@@ -23,7 +23,7 @@ from ingest.vocab import RuntimeKind
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-RECORDED = r"^ProfilerStep#\d{1,18}$"
+RECORDED = r"^ProfilerStep#[0-9]{1,18}$"
 _ITERATION = (
     r"^(?:execute_(?:\d+_)?(?:context|model|generation|new|diffusion)|step\[|gpu_model_runner"
     r"|(?:train(?:ing)?|decode|prefill|global|engine)?[ _-]?(?:step|iter(?:ation)?)[ _#:-]*\d*$)"

@@ -477,6 +477,8 @@ def _at(rows: Rows, trace_id: int, thread: pl.Series, ts: pl.Series) -> pl.Serie
     utid = gathered.utid_of[trace_id][thread.to_numpy()]
     moments = ts.to_numpy() + base_ns
     found = last_started(gathered, utid, moments)
+    if not len(gathered):
+        return _or_null(found)
     return _or_null(np.where(gathered.ts[found] == moments, found, -1))
 
 

@@ -177,7 +177,10 @@ class _Reader:
         self._label_rows(batch, events, arguments, rows_of[_LABEL])
         self._counter_rows(batch, events, rows_of[_COUNTER])
         self._instants(batch, events, arguments, rows_of[_INSTANT])
-        self._log.count("event_other", len(rows_of[_OTHER]))
+        others = events.shapes[rows_of[_OTHER]]
+        without = int((~words.events.has("ph", others)).sum())
+        self._log.count("event_without_phase", without)
+        self._log.count("event_other", len(others) - without)
 
     def _add(self, part: str, value: Any) -> None:  # noqa: ANN401  (array or frame)
         if len(value):

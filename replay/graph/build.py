@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ingest.errors import TraceError
 from ingest.store import Store
 from ingest.vocab import EdgeKind, Evidence, RuntimeKind, Severity
 from replay.graph.arrays import Edges, Int64, TaskGraph, Tasks
@@ -62,11 +63,17 @@ def build(
 
     Raises:
         UsageError: a chosen rank has no file, or no chosen step is complete on all ranks.
+        TraceError: there is no row with a time.
     """
     files = chosen_files(store, ranks)
     recorded = load(
         store, tuple(file.trace_id for file in files), tuple(file.rank for file in files)
     )
+    if not len(recorded.host) and not len(recorded.device):
+        raise TraceError(
+            "nothing to replay: no operator, call, annotation or kernel with a time",
+            hint='replay sql TRACE "FROM import_stat" says what the files hold instead',
+        )
     windows = choose_windows(recorded, steps)
     known = known_collectives(store, recorded)
     parts = _parts(recorded, known)

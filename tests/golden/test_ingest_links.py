@@ -1,5 +1,6 @@
 """Who launched what, what holds what, which rank a file is: told without a guess, or counted."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -368,3 +369,42 @@ def test_a_thread_may_be_written_as_a_number_here_and_as_text_there(tmp_path: Pa
         assert run.store.rows(
             "SELECT s.name, m.bytes FROM memory_event AS m JOIN slice AS s ON s.id = m.op_id"
         ) == [("aten::empty", 512)]
+
+
+def test_events_without_a_phase_are_lost_and_said_to_be(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", document('{"name": "x", "ts": 3}', head=rank_of(0)))
+    with reading(path) as run:
+        assert issues(run) == {"event_without_phase": 1}
+
+
+def test_arrows_of_a_file_without_rows_lead_nowhere(tmp_path: Path) -> None:
+    arrows = [
+        f'{{"ph": "{phase}", "cat": "ac2g", "id": 1, "pid": 1, "tid": 1, "ts": {ts}}}'
+        for phase, ts in (("s", 1), ("f", 2))
+    ]
+    path = write(tmp_path / "t.json", document(*arrows, head=rank_of(0)))
+    with reading(path) as run:
+        assert run.store.rows("SELECT slice_out, slice_in FROM flow") == [(None, None)]
+
+
+def test_steps_with_a_number_that_no_column_holds_are_counted(tmp_path: Path) -> None:
+    names = ("ProfilerStep#7", f"ProfilerStep#{10**18}", "ProfilerStep#\u0663", "ProfilerStep#")
+    events = [host("user_annotation", name, 10 * at, 5) for at, name in enumerate(names)]
+    path = write(tmp_path / "t.json", document(*events, head=rank_of(0)))
+    with reading(path) as run:
+        assert run.store.rows("SELECT step FROM step WHERE source = 'ProfilerStep'") == [(7,)]
+        assert issues(run)["step_number_unusable"] == 3
+
+
+def test_arguments_of_a_hundred_thousand_numbers_are_read(tmp_path: Path) -> None:
+    event = host("cpu_op", "aten::cat", 1, 2, **{"Input Dims": [[1, 2]] * 50_000})
+    path = write(tmp_path / "t.json", document(event, head=rank_of(0)))
+    with reading(path) as run:
+        ((length,),) = run.store.rows("SELECT length(input_dims) FROM cpu_op")
+    assert length == len("[1, 2], ") * 50_000
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.json")
+    with pytest.raises(TraceError, match="no regular file"), reading(tmp_path / "p.json"):
+        pass
