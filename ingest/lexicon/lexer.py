@@ -61,7 +61,6 @@ def _classes() -> NDArray[np.uint8]:
 
 CLASSES = _classes()
 
-_LOW = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
 _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _QUOTES = np.uint64(0x2222222222222222)

@@ -10,7 +10,7 @@ from tests.cli.calls import ROOT, Run
 README = ROOT / "README.md"
 SESSION = re.compile(r"^```console\n\$ replay (?P<line>[^\n]*)\n(?P<out>.*?)^```", re.M | re.S)
 STORE = re.compile(r"^store .*$", re.MULTILINE)
-SHOWN_STORE = "store    ~/.cache/trace-replay/4c1f….duckdb (7.4 MB, new) | 0.9 s"
+SHOWN_STORE = "store    ~/.cache/trace-replay/4c1f….duckdb (3.4 MB, new) | 1.4 s"
 
 
 def test_what_the_readme_shows_is_what_is_printed(run: Run, request: pytest.FixtureRequest) -> None:
