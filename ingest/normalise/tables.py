@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from ingest.lexicon.shapes import decoded
 from ingest.lexicon.words import Words, text
 from ingest.normalise.align import MemberState, Operations
 from ingest.normalise.correlate import Links
+from ingest.normalise.device_repairs import MOVED
 from ingest.normalise.device_times import DeviceTimes
 from ingest.normalise.gather import Gathered, TraceFile, innermost_at, innermost_of, last_started
 from ingest.normalise.meetings import RunCollectives, group_rows
@@ -29,11 +31,10 @@ Bool = NDArray[np.bool_]
 
 _INT64_LIMIT = 1 << 63
 _STEP_NAME = re.compile(RECORDED, re.ASCII)
-_MOVED = 3
 _ID_IN_KEY = 1 << 48
 _GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
 _REPAIRS = (None, "clamped", "unfinished", "moved", "clipped")
-"""By code: none, `CLAMPED`, `UNFINISHED` (of the reader), `_MOVED`, `CLIPPED`."""
+"""By code: none, `CLAMPED`, `UNFINISHED` (of the reader), `MOVED`, `CLIPPED`."""
 _OP_TEXTS = ("input_dims", "input_type", "input_strides", "concrete_inputs", "kernel_backend")
 _P2P = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 _TWICE = (CollectiveKind.ALL_REDUCE,)
@@ -69,9 +70,10 @@ def frames(rows: Rows, at_once: int) -> Iterator[tuple[str, pl.DataFrame, float]
     names, dense = _names(rows.gathered)
     yield "name", names, 0.0
     yield "shape", _shapes(rows.gathered.words), 0.0
+    recorded = _steps(rows.gathered)
     n = max(len(rows.gathered), 1)
     for first in range(0, len(rows.gathered), at_once):
-        yield "slice", _slice(rows, slice(first, first + at_once), dense), first / n
+        yield "slice", _slice(rows, slice(first, first + at_once), dense, recorded), first / n
     small: tuple[tuple[str, Callable[[], pl.DataFrame]], ...] = (
         ("trace", lambda: _trace(rows)),
         ("device", lambda: _device(rows.gathered)),
@@ -80,7 +82,7 @@ def frames(rows: Rows, at_once: int) -> Iterator[tuple[str, pl.DataFrame, float]
         ("step", lambda: steps(rows.gathered, rows.links, rows.ts)),
         ("cpu_op", lambda: _cpu_op(rows)),
         ("runtime", lambda: _runtime(rows)),
-        ("kernel", lambda: _kernel(rows, dense)),
+        ("kernel", lambda: _kernel(rows, dense, recorded)),
         ("sync", lambda: _sync(rows)),
         ("flow", lambda: _flow(rows)),
         ("memory_event", lambda: _memory_event(rows)),
@@ -276,27 +278,36 @@ def _roles(rows: Rows) -> list[str]:
     return roles
 
 
-def _step_of(rows: Rows, ids: Int64 | slice) -> pl.Series:
-    """Number of the step around some slices; NULL outside, and for numbers no column holds."""
-    gathered = rows.gathered
+class _Steps(NamedTuple):
+    """The rows that are recorded steps, in order, and their numbers, with a NULL behind them."""
+
+    rows: Int64
+    numbers: pl.Series
+
+
+def _steps(gathered: Gathered) -> _Steps:
     recorded = np.flatnonzero(
         gathered.is_category("user_annotation") & gathered.name_matches("^ProfilerStep#")
     )
     numbers = [_step_number(gathered.name_text(row)) for row in recorded.tolist()]
-    place = np.searchsorted(recorded, rows.links.step_row[ids])
-    inside = rows.links.step_row[ids] >= 0
-    known = pl.Series([*numbers, None], dtype=pl.Int64)
-    return known.gather(np.where(inside, place, len(numbers)))
+    return _Steps(recorded, pl.Series([*numbers, None], dtype=pl.Int64))
+
+
+def _step_of(rows: Rows, recorded: _Steps, ids: Int64 | slice) -> pl.Series:
+    """Number of the step around some slices; NULL outside, and for numbers no column holds."""
+    around = rows.links.step_row[ids]
+    place = np.searchsorted(recorded.rows, around)
+    return recorded.numbers.gather(np.where(around >= 0, place, len(recorded.rows)))
 
 
 def _step_number(name: str) -> int | None:
     return int(name.removeprefix("ProfilerStep#")) if _STEP_NAME.fullmatch(name) else None
 
 
-def _slice(rows: Rows, part: slice, dense: Int32) -> pl.DataFrame:
+def _slice(rows: Rows, part: slice, dense: Int32, recorded: _Steps) -> pl.DataFrame:
     gathered = rows.gathered
     ids = np.arange(len(gathered), dtype=np.int32)[part]
-    repair = np.where(rows.times.moved[part], _MOVED, gathered.repair[part])
+    repair = np.where(rows.times.moved[part], MOVED, gathered.repair[part])
     return pl.DataFrame(
         {
             "id": ids,
@@ -310,7 +321,7 @@ def _slice(rows: Rows, part: slice, dense: Int32) -> pl.DataFrame:
             "depth": gathered.depth[part],
             "parent_id": _or_null(gathered.parent[part]),
             "self_dur": gathered.self_dur[part],
-            "step": _step_of(rows, part),
+            "step": _step_of(rows, recorded, part),
             "correlation": _of_rows(gathered.correlation, ids),
             "external_id": _of_rows(gathered.external_id, ids),
             "repair": pl.Series(_REPAIRS, dtype=pl.String).gather(repair),
@@ -366,7 +377,7 @@ def _runtime(rows: Rows) -> pl.DataFrame:
     )
 
 
-def _kernel(rows: Rows, dense: Int32) -> pl.DataFrame:
+def _kernel(rows: Rows, dense: Int32, recorded: _Steps) -> pl.DataFrame:
     gathered, links = rows.gathered, rows.links
     frame = rows.device
     ids = frame["id"].to_numpy()
@@ -395,7 +406,7 @@ def _kernel(rows: Rows, dense: Int32) -> pl.DataFrame:
         name_id=pl.Series(dense[gathered.name[ids]]),
         ts=pl.Series(rows.ts[ids]),
         dur=pl.Series(gathered.dur[ids]),
-        step=_step_of(rows, ids),
+        step=_step_of(rows, recorded, ids),
         phase=pl.Series(links.phase[ids]),
         runtime_id=_or_null(links.call[ids]),
         op_id=_or_null(links.op.of(ids)),
