@@ -16,6 +16,7 @@ from replay.graph.csr import EdgeList, by_destination, concatenate, topological_
 from replay.graph.events import find_event_pairs
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.graph.files import chosen_files, rank_infos, world_size
+from replay.graph.graph_gaps import graph_gaps
 from replay.graph.host_tasks import anchor_rows, build_host_tasks
 from replay.graph.known import Known, collective_columns, find_groups, known_collectives
 from replay.graph.layout import Parts, find_meetings, number_tasks
@@ -35,6 +36,7 @@ from replay.graph.scans import outermost
 from replay.graph.silence import find_stretches
 from replay.graph.steps import choose_windows, find_boundaries
 from replay.graph.streams import index_streams
+from replay.graph.unseen import held_by_unseen_work
 
 RULES: tuple[tuple[str, Callable[[Parts], Found]], ...] = (
     ("program_order", program_order),
@@ -84,6 +86,8 @@ def build(
     found["from_time"] = from_time(parts, residual_ns)
     edge_list = concatenate([edge_list, found["from_time"].edges])
     edges, release_ns, residual_ns = _released(parts, tasks, edge_list)
+    held = held_by_unseen_work(parts, residual_ns)
+    release_ns[held], residual_ns[held] = parts.ts_ns[held], 0
     groups, group_of = find_groups(store, known)
     graph = TaskGraph(
         tasks=replace(tasks, release_ns=release_ns, residual_ns=residual_ns),
@@ -99,7 +103,8 @@ def build(
         world_size=world_size(files),
         names=recorded.names,
     )
-    return Built(graph=graph, facts=_facts(store, files, parts, found, edge_list, known))
+    facts = _facts(store, files, parts, found, edge_list, known)
+    return Built(graph=graph, facts=replace(facts, streams_held=len(held)))
 
 
 def _released(parts: Parts, tasks: Tasks, edge_list: EdgeList) -> tuple[Edges, Int64, Int64]:
@@ -128,6 +133,7 @@ def _parts(recorded: Recorded, known: Known) -> Parts:
         blocking=blocking,
         stretches=stretches,
         events=find_event_pairs(recorded, streams),
+        graph_gaps_ns=graph_gaps(recorded),
         layout=layout,
         meetings=meetings,
         ts_ns=ts_ns,

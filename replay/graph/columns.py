@@ -50,12 +50,14 @@ def task_columns(parts: Parts, windows: Windows) -> tuple[Tasks, tuple[Lane, ...
     device_task = np.zeros(layout.n_tasks, bool)
     device_task[layout.n_host :] = True
     device_task[layout.meet_of_collective] = False
-    unlinked = device_task & (caller < 0)
-    step, fixed = _step_and_fixed(windows, trace, issued_ns, unlinked)
+    head = device_task & (issued_ns == UNLAUNCHED_NS)
+    unissued = (recorded.member.device_row < 0) & (recorded.member.record_row < 0)
+    head[layout.arrive_of_member[unissued]] = True
+    step, fixed = _step_and_fixed(windows, trace, issued_ns, head)
     fixed = _spread_to_meetings(parts, fixed)
     name, op, module, phase, kernel_class = _names(parts)
     release_ns = np.full(layout.n_tasks, NEVER_RELEASED_NS, np.int64)
-    release_ns[unlinked] = parts.ts_ns[unlinked]
+    release_ns[head] = parts.ts_ns[head]
     transfer = layout.transfer_of_member
     release_ns[transfer] = NEVER_RELEASED_NS
     unexplained_ns = np.zeros(layout.n_tasks, np.int64)
@@ -119,10 +121,9 @@ def _callers(parts: Parts) -> tuple[Int64, Int64]:
     issued_ns = parts.ts_ns.copy()
     device = recorded.device
     call_task = take(parts.host_tasks.call_task, device.call)
-    launch_ns = parts.streams.launch_ns
     for ids in (layout.first_of_device, layout.last_of_device):
         caller[ids] = call_task
-        issued_ns[ids] = launch_ns
+        issued_ns[ids] = parts.streams.issued_ns
     member = recorded.member
     issuing = np.flatnonzero((member.device_row < 0) & (member.record_row >= 0))
     record = member.record_row[issuing]
@@ -134,7 +135,7 @@ def _callers(parts: Parts) -> tuple[Int64, Int64]:
 
 
 def _step_and_fixed(
-    windows: Windows, trace: Int64, issued_ns: Int64, unlinked: Bool
+    windows: Windows, trace: Int64, issued_ns: Int64, head: Bool
 ) -> tuple[Int64, Bool]:
     """Step in which each task was issued (-1 outside), and what was issued before the first."""
     step = np.full(len(trace), NONE, np.int64)
@@ -147,8 +148,8 @@ def _step_and_fixed(
         step[mine] = np.where(inside, place, NONE)
         fixed[mine] = moment_ns < windows.ts_ns[position, 0]
     if not windows.recorded:
-        fixed &= ~unlinked
-        step[unlinked] = 0
+        fixed &= ~head
+        step[head] = 0
     return step, fixed
 
 

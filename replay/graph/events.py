@@ -1,8 +1,9 @@
 """Which device work a stream waits for at each event wait.
 
 Recorded: the profiler's `cuda_sync` rows name the stream and the record call. Ordered: from the
-order of the record, wait and launch calls of each thread (DESIGN section 3, rules i to vi).
-Inferred: in files without record rows, the collective nearest in time.
+order of the record, wait and launch calls of each thread (DESIGN section 3, rules i to vi); a wait
+for a collective is one for all earlier collectives of its stream. Inferred, in files without
+record rows only: the collective that ended just before, or else the nearest in time.
 """
 
 from dataclasses import dataclass
@@ -59,8 +60,7 @@ def find_event_pairs(recorded: Recorded, streams: Streams) -> EventPairs:
     device_row = member.device_row[member.device_row >= 0]
     is_member = np.zeros(len(recorded.device), bool)
     is_member[device_row] = True
-    has_records = np.zeros(len(recorded.ranks), bool)
-    has_records[recorded.host.trace[recorded.host.kind == RuntimeKind.EVENT_RECORD]] = True
+    has_records = files_with_records(recorded)
     ordered_src, ordered_dst, evidence = ordered_pairs(
         calls.trace,
         calls.thread,
@@ -72,15 +72,25 @@ def find_event_pairs(recorded: Recorded, streams: Streams) -> EventPairs:
         calls.dst_row,
         calls.dst_lane,
         has_records,
+        recorded.device.lane,
+        streams.launch_ns,
         recorded.device.ts_ns,
         recorded.device.end_ns,
         thresholds.CLOCK_TOLERANCE_NS,
+        thresholds.UNRECORDED_EVENT_LAG_NS,
         int(recorded.host.thread.max()) + 1 if len(recorded.host) else 0,
     )
     src = np.concatenate([src_row, ordered_src])
     dst = np.concatenate([dst_row, ordered_dst])
     kind = np.concatenate([np.full(len(src_row), Evidence.RECORDED, np.int64), evidence])
     return _without_contradictions(recorded, src, dst, kind)
+
+
+def files_with_records(recorded: Recorded) -> Bool:
+    """Per file whether it holds event-record rows at all; older profilers drop them."""
+    has_records = np.zeros(len(recorded.ranks), bool)
+    has_records[recorded.host.trace[recorded.host.kind == RuntimeKind.EVENT_RECORD]] = True
+    return has_records
 
 
 def _without_contradictions(

@@ -45,6 +45,8 @@ class GraphFacts:
     has_device: bool
     moved_ns: int
     """Device time moved by repairs (kernels before their launch), in ns of task time."""
+    streams_held: int = 0
+    """Streams whose first task waited for work that was launched before the recording began."""
 
     @property
     def events(self) -> int:

@@ -53,6 +53,8 @@ class Parts:
     blocking: BlockingCalls
     stretches: Stretches
     events: EventPairs
+    graph_gaps_ns: Int64
+    """Per device row: unrecorded work of its CUDA graph before it."""
     layout: Layout
     meetings: Meetings
     ts_ns: Int64

@@ -173,6 +173,27 @@ def lay_out(carries, begin_ns, finish_ns, item_thread, lo_ns, hi_ns, item_type):
 
 
 @compiled
+def _ended_just_before(rows, lane, end_ns, waiting, lowest_ns, limit_ns):
+    """Last of `rows`, on another lane than `waiting`, that ended between the two times; -1."""
+    for place in range(len(rows) - 1, -1, -1):
+        row = rows[place]
+        if lane[row] != waiting and lowest_ns <= end_ns[row] <= limit_ns:
+            return row
+    return -1
+
+
+@compiled
+def _latest(rows, lane, end_ns, waiting, limit_ns):
+    """Of `rows` on another lane than `waiting`, the one that ended last before the limit; -1."""
+    found = -1
+    for row in rows:
+        later = found < 0 or end_ns[row] > end_ns[found]
+        if end_ns[row] <= limit_ns and lane[row] != waiting and later:
+            found = row
+    return found
+
+
+@compiled
 def ordered_pairs(
     trace,
     thread,
@@ -184,16 +205,19 @@ def ordered_pairs(
     dst_row,
     dst_lane,
     has_records,
+    lane,
+    launch_ns,
     ts_ns,
     end_ns,
     tolerance_ns,
+    near_ns,
     n_threads,
 ):
     """Walk the calls of each file in time order and pair waits with what they wait for.
 
-    Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds end
-    events of collectives and lone records in issue order; `waited_by` one bit per lane that has
-    waited for it.
+    Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds the
+    ends of collectives in issue order; `waited` per (waiting lane, lane) how far in `pending` the
+    first has waited for the second, whose earlier tasks it need not wait for any more.
     """
     n = len(trace)
     out_src = np.empty(n, np.int64)
@@ -204,18 +228,18 @@ def ordered_pairs(
     last_call = np.full(n_threads, -1, np.int64)
     last_member = np.full(n_threads, -1, np.int64)
     pending = np.empty(n + 1, np.int64)
-    is_end = np.zeros(n + 1, np.bool_)
     waited_by = np.zeros(n + 1, np.int64)
     inside = np.full(n_threads, -1, np.int64)
     launched_inside = np.zeros(n_threads, np.bool_)
     n_pending = 0
     first_pending = 0
     current = -1
-    next_type = np.full(n, -1, np.int64)
-    following = np.full(n_threads, -1, np.int64)
+    launches_member = np.zeros(n, np.bool_)
+    following = np.zeros(n_threads, np.bool_)
     for call in range(n - 1, -1, -1):
-        next_type[call] = following[thread[call]]
-        following[thread[call]] = call_type[call]
+        launches_member[call] = following[thread[call]]
+        if call_type[call] == 2:
+            following[thread[call]] = member[call] >= 0
     for call in range(n):
         if trace[call] != current:
             current = trace[call]
@@ -229,64 +253,62 @@ def ordered_pairs(
             last_member[worker] = member[call]
             if member[call] >= 0 and not has_records[current]:
                 pending[n_pending] = member[call]
-                is_end[n_pending] = True
                 n_pending += 1
         elif call_type[call] == 0:
-            ends = last_member[worker] >= 0
-            if ends:
+            if last_member[worker] >= 0:
                 pending[n_pending] = last_member[worker]
-                is_end[n_pending] = True
                 n_pending += 1
                 last_member[worker] = -1
-            elif next_type[call] != 1 and src_row[call] >= 0:
-                pending[n_pending] = src_row[call]
-                is_end[n_pending] = False
-                n_pending += 1
         elif dst_row[call] >= 0:
             target = dst_row[call]
-            lane = dst_lane[call]
-            bit = np.int64(1) << np.int64(lane % 63)
+            waiting = dst_lane[call]
+            bit = np.int64(1) << np.int64(waiting % 63)
             limit_ns = ts_ns[target] + tolerance_ns
-            paired = last_type[worker] == 0 and has_records[current]
-            lone = not paired
             source = -1
             evidence = 1
-            if paired:
-                record = last_call[worker]
-                if src_lane[record] != lane:
-                    source = src_row[record]
-                    if source >= 0 and end_ns[source] > limit_ns:
-                        source = -1
-                        lone = True
-                for place in range(n_pending - 1, first_pending - 1, -1):
-                    if pending[place] == source:
-                        waited_by[place] |= bit
-                        break
-            elif not has_records[current] and in_record[call] >= 0:
-                lone = False
-                if not launched_inside[worker] and src_lane[call] != lane:
+            lone = True
+            if has_records[current]:
+                if last_type[worker] == 0:
+                    lone = False
+                    record = last_call[worker]
+                    if src_lane[record] != waiting:
+                        source = src_row[record]
+                        if source >= 0 and end_ns[source] > limit_ns:
+                            source = -1
+                            lone = True
+            elif in_record[call] >= 0 or launches_member[call]:
+                lone = in_record[call] < 0
+                after_launch = in_record[call] >= 0 and launched_inside[worker]
+                if not after_launch and src_lane[call] != waiting and src_row[call] >= 0:
                     source = src_row[call]
+                    if lone and end_ns[source] > limit_ns:
+                        source = -1
+                    else:
+                        lone = False
             if lone:
-                for wanted_end in (True, False):
-                    for place in range(first_pending, n_pending):
-                        row = pending[place]
-                        if is_end[place] != wanted_end or waited_by[place] & bit:
-                            continue
-                        if end_ns[row] > limit_ns or row == target:
-                            continue
+                late_ns = ts_ns[target] - near_ns
+                if not has_records[current] and launch_ns[target] < late_ns:
+                    source = _ended_just_before(
+                        pending[first_pending:n_pending], lane, end_ns, waiting, late_ns, limit_ns
+                    )
+                    evidence = 2 if source >= 0 else 1
+                for place in range(first_pending, n_pending if source < 0 else first_pending):
+                    row = pending[place]
+                    waited = waited_by[place] & bit or lane[row] == waiting
+                    if not waited and end_ns[row] <= limit_ns:
                         source = row
-                        waited_by[place] |= bit
-                        break
-                    if source >= 0 or has_records[current]:
                         break
                 if source < 0 and not has_records[current]:
-                    for place in range(first_pending, n_pending):
-                        row = pending[place]
-                        later = source < 0 or end_ns[row] > end_ns[source]
-                        if end_ns[row] <= limit_ns and row != target and later:
-                            source = row
+                    source = _latest(
+                        pending[first_pending:n_pending], lane, end_ns, waiting, limit_ns
+                    )
                     evidence = 2
             if source >= 0:
+                for place in range(first_pending, n_pending):
+                    if lane[pending[place]] == lane[source]:
+                        waited_by[place] |= bit
+                    if pending[place] == source:
+                        break
                 out_src[count] = source
                 out_dst[count] = target
                 out_evidence[count] = evidence

@@ -16,6 +16,9 @@ class Streams:
 
     launch_ns: Int64
     """Per device row: start of the launching call; UNLAUNCHED_NS when not recorded."""
+    issued_ns: Int64
+    """Per device row: earliest moment at which it can have been launched, the latest launch up to
+    it on its stream; UNLAUNCHED_NS for the rows before the first recorded launch."""
     first_row: Int64
     """Shape (lanes + 1,): rows of lane k are [first_row[k], first_row[k + 1])."""
     trace: Int64
@@ -91,6 +94,7 @@ def index_streams(device: DeviceRows, host: HostRows) -> Streams:
     head = first_row[:-1]
     return Streams(
         launch_ns=launch_ns,
+        issued_ns=order_ns,
         first_row=first_row,
         trace=device.trace[head],
         device=device.device[head],

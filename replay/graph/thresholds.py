@@ -20,12 +20,18 @@ IDLE_DEVICE_NS = 5_000
 """A launch onto a device idle for at least this long shows the launch lag."""
 LONE_LAUNCH_ROWS = 2
 """A call with more device rows than this launched a graph, whatever its name."""
+GRAPH_GAP_NS = 20_000
+"""A gap before a kernel of a CUDA graph that is longer than this needs a cause."""
+GRAPH_GAP_SAMPLES = 3
+"""Launches of one graph that must show the same gap before it counts as work not recorded."""
 QUEUED_NS = 20_000
 """A task launched this long before it started shows the lag of its stream or event."""
 FROM_TIME_RESIDUAL_NS = 50_000
 """A device task with a larger residual may have waited for an event that nothing else shows."""
 FROM_TIME_LAG_NS = 5_000
 """Such a task started within this time after the end of what it waited for."""
+UNRECORDED_EVENT_LAG_NS = 10_000
+"""The same in files without event-record rows, whose profilers often round to 1 us."""
 LONGEST_LAG_NS = 20_000
 """Stream and event lags above this lack a cause and are residuals."""
 OVERLAP_NS = 10_000

@@ -7,7 +7,7 @@ import numpy as np
 from ingest.vocab import DEVICE_KINDS, HOST_KINDS, Evidence
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import TaskGraph
+from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
@@ -113,10 +113,15 @@ def _trust(
 
 
 def _unexplained_on_path(graph: TaskGraph, path: CriticalPath) -> int:
-    """Residuals and silence without a cause on the path, no more than the path has there."""
+    """Residuals and silence without a cause on the path, no more than the path has there.
+
+    Where the path begins with device work that nothing but its release holds back, the time until
+    then has no known cause either.
+    """
     residual_ns = np.abs(graph.tasks.residual_ns[path.task])
     silent_ns = np.minimum(graph.tasks.unexplained_ns[path.task], path.span_ns)
-    return int(residual_ns.sum() + silent_ns.sum())
+    held_ns = path.lag_ns[:1] * _on_device(graph, path.task[:1])
+    return int(residual_ns.sum() + silent_ns.sum() + held_ns.sum())
 
 
 def _host_share(graph: TaskGraph, path: CriticalPath) -> float:
@@ -124,8 +129,12 @@ def _host_share(graph: TaskGraph, path: CriticalPath) -> float:
     return float(path.span_ns[host].sum()) / path.length_ns if path.length_ns else 0.0
 
 
+def _on_device(graph: TaskGraph, task: Int64) -> Bool:
+    return np.isin(graph.tasks.kind[task], [int(kind) for kind in DEVICE_KINDS])
+
+
 def _start_error(graph: TaskGraph, strict_schedule: Schedule) -> int:
-    device = np.isin(graph.tasks.kind, [int(kind) for kind in DEVICE_KINDS])
+    device = _on_device(graph, np.arange(graph.n_tasks))
     error_ns = np.abs(strict_schedule.start_ns - graph.tasks.ts_ns)[device]
     return int(np.median(error_ns)) if len(error_ns) else 0
 
@@ -144,6 +153,11 @@ def _grade(
     for cap, reason in caps:
         grade = max(grade, cap)
         reasons.append(reason)
+    if facts.streams_held:
+        reasons.append(
+            f"{facts.streams_held} streams begin with waiting for work that was launched before "
+            "the recording"
+        )
     defaults = [name for name, lag in facts.lags.items() if lag.is_default and lag.samples]
     if defaults:
         reasons.append(f"default lags (too few samples): {', '.join(sorted(defaults))}")

@@ -1,7 +1,5 @@
 """A stream waits for an event that another stream recorded."""
 
-import numpy as np
-
 from ingest.vocab import EdgeKind, Evidence
 from replay.graph import thresholds
 from replay.graph.lags import queued_lags, typical
@@ -10,7 +8,10 @@ from replay.graph.rules.base import Found, edge_list
 
 
 def event_wait(parts: Parts) -> Found:
-    """Edges from the last device task before the record to the first after the wait."""
+    """Edges from the last device task before the record to the first after the wait.
+
+    Unrecorded work of a CUDA graph adds to the lag.
+    """
     events, device = parts.events, parts.recorded.device
     src_row, dst_row = events.src_row, events.dst_row
     lag_ns = device.ts_ns[dst_row] - device.end_ns[src_row]
@@ -20,7 +21,7 @@ def event_wait(parts: Parts) -> Found:
     edges = edge_list(
         parts.layout.last_of_device[src_row],
         parts.layout.first_of_device[dst_row],
-        lag_ns=np.full(len(src_row), lag.lag_ns, np.int64),
+        lag_ns=lag.lag_ns + parts.graph_gaps_ns[dst_row],
         kind=EdgeKind.EVENT_WAIT,
         evidence=events.evidence,
     )

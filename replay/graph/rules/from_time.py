@@ -5,6 +5,8 @@ import numpy as np
 from ingest.vocab import EdgeKind, Evidence
 from replay.graph import thresholds
 from replay.graph.arrays import Int64
+from replay.graph.events import files_with_records
+from replay.graph.graph_gaps import from_graphs
 from replay.graph.lags import typical
 from replay.graph.layout import Parts
 from replay.graph.rules.base import Found, edge_list
@@ -14,15 +16,23 @@ def from_time(parts: Parts, residual_ns: Int64) -> Found:
     """Edges to device tasks that started just after a task of another stream of the device ended.
 
     Only where the residual is above `FROM_TIME_RESIDUAL_NS`, and only from work that was launched
-    before. Such an edge is chosen by looking at the start that it explains: it lowers the strict
-    error by construction and counts as inferred.
+    before. Kernels of one graph launch may wait for each other, also for less: the branches of a
+    graph are joined by edges that no row shows. Such an edge is chosen by looking at the start that
+    it explains: it lowers the strict error by construction and counts as inferred.
 
     Args:
         parts: all columns.
         residual_ns: per task, what the other rules leave unexplained.
     """
     device, layout, streams = parts.recorded.device, parts.layout, parts.streams
-    unexplained = residual_ns[layout.first_of_device] > thresholds.FROM_TIME_RESIDUAL_NS
+    lag_limit_ns = np.where(
+        files_with_records(parts.recorded)[device.trace],
+        thresholds.FROM_TIME_LAG_NS,
+        thresholds.UNRECORDED_EVENT_LAG_NS,
+    )
+    in_graph = from_graphs(parts.recorded)
+    least_ns = np.where(in_graph, lag_limit_ns, thresholds.FROM_TIME_RESIDUAL_NS)
+    unexplained = residual_ns[layout.first_of_device] > least_ns
     unexplained &= device.call >= 0
     place = device.trace * 1024 + device.device
     order = np.lexsort((device.end_ns, place))
@@ -34,10 +44,12 @@ def from_time(parts: Parts, residual_ns: Int64) -> Found:
         start_ns = device.ts_ns[row]
         upto = first + int(np.searchsorted(ends_ns[first:last], start_ns, side="right"))
         for candidate in order[first:upto][::-1].tolist():
-            if device.end_ns[candidate] < start_ns - thresholds.FROM_TIME_LAG_NS:
+            if device.end_ns[candidate] < start_ns - lag_limit_ns[row]:
                 break
             other_stream = device.lane[candidate] != device.lane[row]
-            if other_stream and streams.launch_ns[candidate] < streams.launch_ns[row]:
+            same_graph = in_graph[row] and device.call[candidate] == device.call[row]
+            earlier = streams.launch_ns[candidate] < streams.launch_ns[row]
+            if other_stream and (earlier or same_graph):
                 src.append(candidate)
                 dst.append(row)
                 break

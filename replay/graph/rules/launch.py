@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.vocab import EdgeKind, RuntimeKind
+from ingest.vocab import EdgeKind
 from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
 from replay.graph.csr import EdgeList, concatenate
+from replay.graph.graph_gaps import from_graphs
 from replay.graph.lags import Typical, typical
 from replay.graph.layout import Parts
 from replay.graph.recorded import Recorded
@@ -30,10 +31,10 @@ def launch(parts: Parts) -> Found:
     """Edges from the end of the call (from its start where the call blocks) to the device task.
 
     The kernels of a CUDA or HIP graph share one call: its edge goes to the first kernel of each
-    stream, the others follow their streams.
+    stream, the others follow their streams. Unrecorded work of the graph adds to the lag.
     """
     launches = _launches(parts)
-    idle = _met_idle_device(parts.recorded, launches)
+    idle = _met_idle_device(parts.recorded, launches) & (parts.graph_gaps_ns[launches.row] == 0)
     host, device = parts.recorded.host, parts.recorded.device
     after_end_ns = device.ts_ns[launches.row] - host.end_ns[launches.call]
     after_start_ns = device.ts_ns[launches.row] - host.ts_ns[launches.call]
@@ -56,8 +57,7 @@ def _launches(parts: Parts) -> _Launches:
     host, device = parts.recorded.host, parts.recorded.device
     row = np.flatnonzero(device.call >= 0)
     call = device.call[row]
-    width = np.bincount(call, minlength=len(host))[call]
-    graph = (host.kind[call] == RuntimeKind.GRAPH_LAUNCH) | (width > thresholds.LONE_LAUNCH_ROWS)
+    graph = from_graphs(parts.recorded)[row]
     order = np.lexsort((device.ts_ns[row], device.lane[row], call))
     same = (np.diff(call[order]) == 0) & (np.diff(device.lane[row[order]]) == 0)
     root = np.ones(len(row), bool)
@@ -114,6 +114,7 @@ def _edges(
     parts: Parts, launches: _Launches, mask: Bool, lag_ns: int, *, from_start: bool
 ) -> EdgeList:
     dst = parts.layout.first_of_device[launches.row[mask]]
+    hidden_ns = parts.graph_gaps_ns[launches.row[mask]]
     call_task = launches.call_task[mask]
     graph = launches.graph[mask]
     lists = []
@@ -122,7 +123,8 @@ def _edges(
         if from_start:
             lists.append(_from_call_start(parts, call_task[chosen], dst[chosen], lag_ns, kind))
             continue
-        lists.append(edge_list(call_task[chosen], dst[chosen], lag_ns=lag_ns, kind=kind))
+        total_ns = lag_ns + hidden_ns[chosen]
+        lists.append(edge_list(call_task[chosen], dst[chosen], lag_ns=total_ns, kind=kind))
         if lag_ns < 0:
             lists.append(_from_call_start(parts, call_task[chosen], dst[chosen], 0, kind))
     return concatenate(lists)

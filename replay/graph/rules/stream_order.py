@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ingest.vocab import EdgeKind
+from ingest.vocab import EdgeKind, Evidence
 from replay.graph import thresholds
 from replay.graph.lags import queued_lags, typical
 from replay.graph.layout import Parts
@@ -16,6 +16,7 @@ def stream_order(parts: Parts) -> Found:
 
     Neighbours that overlap by less than `OVERLAP_NS` are programmatic dependent launches with a
     negative lag; where they overlap by more, the stream's latest task that had ended stands in.
+    Unrecorded work of a CUDA graph takes the place of the lag.
     """
     device, layout = parts.recorded.device, parts.layout
     row = np.arange(len(device))
@@ -31,11 +32,14 @@ def stream_order(parts: Parts) -> Found:
     )
     early = typical(lag_ns[known & (lag_ns < 0)], 0, minimum=1)
     src, dst = layout.last_of_device[previous[known]], layout.first_of_device[row[known]]
+    hidden_ns = parts.graph_gaps_ns[known]
+    usual_ns = np.where(lag_ns[known] < 0, early.lag_ns, plain.lag_ns)
     edges = edge_list(
         src,
         dst,
-        lag_ns=np.where(lag_ns[known] < 0, early.lag_ns, plain.lag_ns),
+        lag_ns=np.where(hidden_ns > 0, hidden_ns, usual_ns),
         kind=EdgeKind.STREAM_ORDER,
+        evidence=np.where(hidden_ns > 0, Evidence.INFERRED, Evidence.RECORDED),
     )
     lags = {"stream_order": plain}
     if early.samples:

@@ -173,19 +173,74 @@ def test_without_record_rows_a_collective_waits_for_the_stream_last_launched_on(
     assert (edge.src, edge.evidence) == (run.task("k1"), Evidence.ORDERED)
 
 
-def test_without_record_rows_a_lone_wait_takes_the_oldest_end(tmp_path: Path) -> None:
-    file = KinetoFile(ranks=(0, 1))
+def _without_records(file: KinetoFile, *members: tuple[float, int]) -> None:
+    """All-reduces 20 us apart, each with (end, stream), in a file that shows no record."""
     file.step(1, (0, 1000))
-    for number, (end, stream) in enumerate(((100, 20), (150, 24))):
+    for number, (end, stream) in enumerate(members):
         at = 20 * number
         file.op(RECORD, (at, at + 10))
         file.all_reduce(number + 1, (at + 2, at + 5), (at + 10, end), stream=stream)
+
+
+def test_without_record_rows_a_lone_wait_takes_the_oldest_end(tmp_path: Path) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    _without_records(file, (100, 20), (150, 24))
     file.wait((50, 51))
-    file.launched("first", (52, 55), (160, 170))
+    file.launched("first", (52, 55), (190, 200))
     file.wait((60, 61))
-    file.launched("second", (62, 65), (172, 180))
+    file.launched("second", (62, 65), (202, 210))
     run = written(tmp_path, file)
-    assert [_event(run, run.task(name)).src for name in ("first", "second")] == _transfers(run)
+    edges = [_event(run, run.task(name)) for name in ("first", "second")]
+    assert [edge.src for edge in edges] == _transfers(run)
+    assert {edge.evidence for edge in edges} == {Evidence.ORDERED}
+
+
+def test_without_record_rows_a_lone_wait_takes_the_end_that_explains_the_start(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    _without_records(file, (100, 20), (150, 24))
+    file.wait((50, 51))
+    file.launched("k", (52, 55), (158, 170))
+    run = written(tmp_path, file)
+    edge = _event(run, run.task("k"))
+    assert (edge.src, edge.evidence) == (_transfers(run)[1], Evidence.INFERRED)
+
+
+def test_waiting_for_a_collective_is_waiting_for_those_before_it_on_its_stream(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    _without_records(file, (100, 20), (150, 20), (175, 24))
+    file.wait((60, 61))
+    file.launched("first", (62, 65), (158, 161))
+    file.wait((70, 71))
+    file.launched("second", (72, 75), (190, 200))
+    run = written(tmp_path, file)
+    assert [_event(run, run.task(name)).src for name in ("first", "second")] == _transfers(run)[1:]
+
+
+def test_without_record_rows_a_wait_right_before_a_collective_is_for_the_callers_stream(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    file.step(1, (0, 1000))
+    file.all_reduce(1, (2, 5), (10, 100))
+    file.launched("gemm", (12, 15), (20, 300))
+    file.wait((20, 21))
+    file.all_reduce(2, (25, 30), (302, 400))
+    run = written(tmp_path, file)
+    edge = _event(run, _arrivals(run)[1])
+    assert (edge.src, edge.evidence) == (run.task("gemm"), Evidence.ORDERED)
+
+
+def test_lone_wait_takes_no_collective_of_the_waiting_stream(tmp_path: Path) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    _without_records(file, (100, COMPUTE))
+    file.wait((50, 51))
+    file.launched("k", (52, 55), (190, 200), stream=COMPUTE)
+    run = written(tmp_path, file)
+    assert run.edges(run.task("k"), EdgeKind.EVENT_WAIT) == []
 
 
 def test_without_record_rows_a_further_wait_takes_the_end_nearest_in_time(tmp_path: Path) -> None:
