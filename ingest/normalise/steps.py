@@ -69,7 +69,6 @@ def _recorded(gathered: Gathered, ts: Int64) -> pl.DataFrame:
     is_step = gathered.is_category("user_annotation") & gathered.name_matches(RECORDED)
     ids = np.flatnonzero(is_step)
     number = [int(gathered.name_text(row).removeprefix("ProfilerStep#")) for row in ids.tolist()]
-    whole = np.array([file.parsed.complete for file in gathered.files], bool)
     ranks = np.array([file.rank for file in gathered.files], np.int64)
     trace = gathered.trace[ids]
     return pl.DataFrame(
@@ -81,9 +80,35 @@ def _recorded(gathered: Gathered, ts: Int64) -> pl.DataFrame:
             "dur": gathered.dur[ids],
             "utid": gathered.utid[ids],
             "source": pl.Series(["ProfilerStep"] * len(ids), dtype=pl.String),
-            "complete": (gathered.repair[ids] == 0) & whole[trace],
+            "complete": (gathered.repair[ids] == 0) & ~_cut_off(gathered, ids) & ~_bare(gathered, ids),
         }
     )
+
+
+def _cut_off(gathered: Gathered, ids: Int64) -> Bool:
+    """Last steps of files that end before their events do."""
+    whole = np.array([file.parsed.complete for file in gathered.files], bool)
+    trace = gathered.trace[ids]
+    last = np.zeros(len(ids), bool)
+    last[[np.flatnonzero(trace == one)[-1] for one in np.unique(trace)]] = True
+    return last & ~whole[trace]
+
+
+def _bare(gathered: Gathered, ids: Int64) -> Bool:
+    """Steps in which the file shows no operator and no call, unless all of them are like that.
+
+    `prof.step()` opens a step that `prof.stop()` closes some microseconds later: no step was run.
+    """
+    start, end = gathered.ts[ids], gathered.ts[ids] + gathered.dur[ids]
+    bare = np.zeros(len(ids), bool)
+    shows_work = gathered.category_matches("cpu_op|runtime|driver")
+    for one in np.unique(gathered.trace[ids]):
+        mine = np.flatnonzero(gathered.trace[ids] == one)
+        first, last = np.searchsorted(gathered.trace, [one, one + 1])
+        work_ns = np.sort(gathered.ts[first:last][shows_work[first:last]])
+        inside = np.searchsorted(work_ns, end[mine]) - np.searchsorted(work_ns, start[mine])
+        bare[mine] = (inside == 0) & bool((inside > 0).any())
+    return bare
 
 
 def _inferred(gathered: Gathered, trace_id: int, windows: _Windows) -> pl.DataFrame:

@@ -498,7 +498,7 @@ COMMENT ON COLUMN step.dur IS 'Duration, ns.';
 COMMENT ON COLUMN step.utid IS 'Thread that carries it.';
 COMMENT ON COLUMN step.source IS
     'ProfilerStep, or inferred from annotations, Optimizer.step# or rows that come round in order.';
-COMMENT ON COLUMN step.complete IS 'The step ended inside the recording.';
+COMMENT ON COLUMN step.complete IS 'The recording holds the step whole: not cut off, and with work in it.';
 
 CREATE VIEW import_stat AS
 SELECT

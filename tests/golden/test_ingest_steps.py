@@ -97,3 +97,36 @@ def test_inferred_steps_do_not_become_the_run_s_windows(tmp_path: Path) -> None:
     path = file.write(tmp_path / "t.json")
     assert rows(path, "SELECT step, is_recorded FROM step_window") == [(0, False)]
     assert rows(path, "SELECT DISTINCT step FROM slice") == [(None,)]
+
+
+def _recorded(tmp_path: Path, file: KinetoFile, *, without_end: int = 0) -> list[tuple[object, ...]]:
+    path = file.write(tmp_path / "rank0.json")
+    text = path.read_bytes()
+    path.write_bytes(text[: len(text) - without_end])
+    return rows(path, "SELECT step, complete FROM step ORDER BY ts")
+
+
+def test_step_that_only_the_end_of_recording_closed_holds_no_work(tmp_path: Path) -> None:
+    file = KinetoFile()
+    for number in (1, 2):
+        file.step(number, (1000 * number, 1000 * number + 900))
+        file.launched("k", (1000 * number + 10, 1000 * number + 15), (1000 * number + 20, 2500))
+    file.step(3, (2950, 2967))
+    file.kernel("still running", (2955, 2999))
+    assert _recorded(tmp_path, file) == [(1, True), (2, True), (3, False)]
+
+
+def test_steps_of_a_file_that_shows_no_work_in_any_are_taken_as_they_are(tmp_path: Path) -> None:
+    file = KinetoFile()
+    for number in (1, 2):
+        file.step(number, (1000 * number, 1000 * number + 900))
+        file.kernel("k", (1000 * number + 10, 1000 * number + 500))
+    assert _recorded(tmp_path, file) == [(1, True), (2, True)]
+
+
+def test_a_cut_file_lacks_the_end_of_its_last_step_only(tmp_path: Path) -> None:
+    file = KinetoFile()
+    for number in (1, 2):
+        file.step(number, (1000 * number, 1000 * number + 900))
+        file.op("aten::mm", (1000 * number + 10, 1000 * number + 500))
+    assert _recorded(tmp_path, file, without_end=6) == [(1, True), (2, False)]
