@@ -15,7 +15,7 @@ def replay(graph: TaskGraph, *, residuals: bool = True) -> Schedule:
     """
     tasks, edges = graph.tasks, graph.edges
     residual_ns = tasks.residual_ns if residuals else np.zeros_like(tasks.residual_ns)
-    start_ns, blocked_by = forward_pass(
+    start_ns, end_ns, blocked_by = forward_pass(
         graph.order,
         edges.start,
         edges.src,
@@ -25,4 +25,4 @@ def replay(graph: TaskGraph, *, residuals: bool = True) -> Schedule:
         tasks.release_ns,
         residual_ns,
     )
-    return Schedule(start_ns=start_ns, end_ns=start_ns + tasks.dur_ns, blocked_by=blocked_by)
+    return Schedule(start_ns=start_ns, end_ns=end_ns, blocked_by=blocked_by)

@@ -12,7 +12,7 @@ from ingest.vocab import EdgeKind, Evidence, RuntimeKind, Severity
 from replay.graph.arrays import Edges, Int64, TaskGraph, Tasks
 from replay.graph.blocking import find_blocking_calls
 from replay.graph.columns import launched_frac, start_and_duration, task_columns
-from replay.graph.csr import EdgeList, by_destination, concatenate, topological_order
+from replay.graph.csr import EdgeList, by_destination, concatenate, task_label, topological_order
 from replay.graph.events import find_event_pairs
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.graph.files import chosen_files, rank_infos, world_size
@@ -88,7 +88,7 @@ def build(
     graph = TaskGraph(
         tasks=replace(tasks, release_ns=release_ns, residual_ns=residual_ns),
         edges=edges,
-        order=topological_order(edges),
+        order=topological_order(edges, task_label(tasks, recorded.names)),
         collectives=collective_columns(recorded, known, group_of, parts),
         boundaries=find_boundaries(parts, windows),
         steps=windows.steps,

@@ -15,39 +15,46 @@ BACK_LIMIT = 64
 def kahn(edge_start, src):
     """Task ids with every source before its destination; shorter than the task count on a cycle.
 
-    Kahn's algorithm over the outgoing lists, first in first out, smallest id first at the start.
+    Kahn's algorithm over the outgoing lists, last in first out, smallest id first: it follows a
+    thread or a stream until something else is missing. Tasks of a lane are neighbours in memory,
+    and a replay in this order reads what it has just written (nanogpt, 8 ranks: a visit of the
+    tasks takes half the time of that in first-in-first-out order).
     """
     n = len(edge_start) - 1
-    out_count = np.zeros(n + 1, np.int64)
+    out_start = np.zeros(n + 1, np.int64)
     for edge in range(len(src)):
-        out_count[src[edge] + 1] += 1
-    out_start = np.cumsum(out_count)
+        out_start[src[edge] + 1] += 1
+    for task in range(n):
+        out_start[task + 1] += out_start[task]
     fill = out_start[:-1].copy()
     destination = np.empty(len(src), np.int32)
-    missing = np.empty(n, np.int64)
-    for task in range(n):
+    missing = np.empty(n, np.int32)
+    for task in range(n - 1, -1, -1):
         missing[task] = edge_start[task + 1] - edge_start[task]
         for edge in range(edge_start[task], edge_start[task + 1]):
             source = src[edge]
             destination[fill[source]] = task
             fill[source] += 1
     order = np.empty(n, np.int32)
-    tail = 0
-    for task in range(n):
+    ready = np.empty(n, np.int32)
+    n_ready = 0
+    for task in range(n - 1, -1, -1):
         if missing[task] == 0:
-            order[tail] = task
-            tail += 1
-    head = 0
-    while head < tail:
-        task = order[head]
-        head += 1
+            ready[n_ready] = task
+            n_ready += 1
+    visited = 0
+    while n_ready > 0:
+        n_ready -= 1
+        task = ready[n_ready]
+        order[visited] = task
+        visited += 1
         for position in range(out_start[task], out_start[task + 1]):
             following = destination[position]
             missing[following] -= 1
             if missing[following] == 0:
-                order[tail] = following
-                tail += 1
-    return order[:tail]
+                ready[n_ready] = following
+                n_ready += 1
+    return order[:visited]
 
 
 @compiled
