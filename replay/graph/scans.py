@@ -398,3 +398,22 @@ def nearest_ended(trace, lo_ns, hi_ns, trace_first, end_ns, issued_ns, late_ns, 
                 nearest_ns = distance_ns
             place += 1
     return found
+
+
+@compiled
+def last_at_or_before(thread, ts_ns, of_thread, moment_ns):
+    """Position of the last (thread, start) at or before each (thread, moment); 0 for none.
+
+    Both are sorted, so that one walk over both finds them.
+    """
+    found = np.zeros(len(of_thread), np.int64)
+    place = -1
+    for query in range(len(of_thread)):
+        wanted, moment = of_thread[query], moment_ns[query]
+        while place + 1 < len(thread) and (
+            thread[place + 1] < wanted
+            or (thread[place + 1] == wanted and ts_ns[place + 1] <= moment)
+        ):
+            place += 1
+        found[query] = max(place, 0)
+    return found

@@ -113,9 +113,9 @@ class _Activity:
         self._thread = parts.thread[busy]
         self._lo_ns, self._hi_ns = parts.lo_ns[busy], parts.hi_ns[busy]
         self._first = np.searchsorted(self._thread, np.arange(n_threads + 1))
-        helps = np.flatnonzero(self.works[self._thread])
+        helps = np.flatnonzero(self.works[self._thread])[::-1]
         trace = self.trace_of_thread[self._thread[helps]]
-        order = np.lexsort((-self._thread[helps], self._hi_ns[helps], trace))
+        order = np.lexsort((self._hi_ns[helps], trace))
         self._by_end = helps[order]
         self._trace_first = np.searchsorted(trace[order], np.arange(n_traces + 1))
         self.records_events = np.zeros(n_traces, bool)

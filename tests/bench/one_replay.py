@@ -5,6 +5,7 @@
 The clock runs around the work alone, behind the imports. FOLDER takes the store.
 """
 
+import itertools
 import json
 import sys
 import time
@@ -16,6 +17,8 @@ from replay.graph.build import build
 from replay.results.critical_path import critical_path
 from replay.results.fidelity import baseline
 from tests.bench.one_reading import peak_bytes
+
+STAGES = ("ingest", "build", "replay", "path", "baseline")
 
 
 def main(folder: str, *traces: str) -> None:
@@ -39,9 +42,11 @@ def main(folder: str, *traces: str) -> None:
     lap()
     trust = baseline(graph, built.facts).trust
     lap()
-    seconds = [after - before for before, after in zip(times, times[1:], strict=False)]
+    seconds = [after - before for before, after in itertools.pairwise(times)]
     answer = {
-        "seconds": dict(zip(("ingest", "build", "replay", "path", "baseline"), seconds, strict=True)),
+        "seconds": dict(
+            zip(("ingest", "build", "replay", "path", "baseline"), seconds, strict=True)
+        ),
         "peak_bytes": peaks[-1],
         "peaks": peaks,
         "events": built.facts.events,
