@@ -13,18 +13,17 @@ EARLIEST_NS = np.iinfo(np.int64).min
 
 
 @compiled
-def forward_pass(order, edge_start, src, lag_ns, from_start, dur_ns, release_ns, residual_ns):
-    """Start and end of every task, and the edge that bound its start (-1: its release).
+def forward_pass(
+    order, edge_start, src, lag_ns, from_start, dur_ns, release_ns, residual_ns, start_ns, end_ns,
+    blocked_by,
+):  # fmt: skip
+    """Write start and end of every task, and the edge that bound its start (-1: its release).
 
     start[t] = max(release[t], max over its edges of source end (or start) + lag) + residual[t];
     the release wins a tie, then the first edge in CSR order, so that the result does not depend on
     anything else. The choices are written as values, not as branches: which edge binds is as good
     as random, and a processor that guesses it waits longer than for both answers.
     """
-    n = len(dur_ns)
-    start_ns = np.empty(n, np.int64)
-    end_ns = np.empty(n, np.int64)
-    blocked_by = np.empty(n, np.int64)
     for position in range(len(order)):
         task = order[position]
         best = EARLIEST_NS
@@ -41,7 +40,6 @@ def forward_pass(order, edge_start, src, lag_ns, from_start, dur_ns, release_ns,
         start_ns[task] = start
         end_ns[task] = start + dur_ns[task]
         blocked_by[task] = -1 if released else binding
-    return start_ns, end_ns, blocked_by
 
 
 @compiled
