@@ -184,6 +184,7 @@ def test_a_task_cut_in_two_ends_when_it_did(graph: TaskGraph, data: st.DataObjec
     dur_ns[task] = first_ns
     cut = with_times(
         graph,
+        kind=np.append(graph.tasks.kind, graph.tasks.kind[task]),
         dur_ns=dur_ns,
         release_ns=np.append(graph.tasks.release_ns, NEVER_RELEASED_NS),
         residual_ns=np.append(graph.tasks.residual_ns, 0),
