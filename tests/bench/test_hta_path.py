@@ -73,7 +73,8 @@ def test_critical_path_beside_that_of_hta(
     )
     with capsys.disabled():
         print(  # noqa: T201  (a benchmark reports)
-            f"\n{name}: HTA {their_wall:.2f} s for {len(steps)} steps (reading {hta_read_s:.1f} s), "
-            f"here {our_wall * 1e3:.0f} ms for the file (reading {read_s:.2f} s): "
+            f"\n{name}: HTA {their_wall:.2f} s for {len(steps)} steps "
+            f"(reading {hta_read_s:.1f} s), here {our_wall * 1e3:.0f} ms for the file "
+            f"(reading {read_s:.2f} s): "
             f"{their_wall / our_wall:.0f}x, {their_cpu / our_cpu:.0f}x by processor time"
         )
