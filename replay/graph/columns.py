@@ -205,6 +205,7 @@ def _lanes(recorded: Recorded, streams: Streams) -> _Lanes:
     roles = _thread_roles(recorded, n_threads)
     trace_of_thread = np.zeros(n_threads, np.int64)
     trace_of_thread[host.thread] = host.trace
+    with_steps = set(recorded.step.thread.tolist())
     lanes: list[Lane] = [
         Lane(
             kind=LaneKind.THREAD,
@@ -212,7 +213,7 @@ def _lanes(recorded: Recorded, streams: Streams) -> _Lanes:
             device=NONE,
             stream=NONE,
             role=roles[thread],
-            steps=bool(np.isin(thread, recorded.step.thread)),
+            steps=thread in with_steps,
         )
         for thread in range(n_threads)
     ]
