@@ -27,7 +27,8 @@ def replay_batch(graphs: Sequence[TaskGraph], at: Int32 | Int64 | None = None) -
         Nanoseconds, shape (graphs, tasks asked for).
     """
     n_tasks = graphs[0].n_tasks if graphs else 0
-    assert all(graph.n_tasks == n_tasks for graph in graphs), "variants of one graph"
+    lengths = {len(graph.tasks.dur_ns) for graph in graphs} | {len(graph.order) for graph in graphs}
+    assert lengths <= {n_tasks}, "the compiled pass trusts the lengths of the columns"
     asked = np.arange(n_tasks) if at is None else at
     ends_ns = np.empty((len(graphs), len(asked)), np.int64)
     tile_ns = np.empty((n_tasks, WIDTH), np.int64)

@@ -14,6 +14,8 @@ def replay(graph: TaskGraph, *, residuals: bool = True) -> Schedule:
     without, nothing fitted to a single task enters (strict).
     """
     tasks, edges = graph.tasks, graph.edges
+    lengths = {len(tasks.dur_ns), len(tasks.release_ns), len(tasks.residual_ns), len(graph.order)}
+    assert lengths == {graph.n_tasks}, "the compiled pass trusts the lengths of the columns"
     residual_ns = tasks.residual_ns if residuals else _zeros(graph.n_tasks)
     # numpy asks for huge pages, which a compiled function's own arrays would lack.
     start_ns, end_ns, blocked_by = (np.empty(graph.n_tasks, np.int64) for _ in range(3))
