@@ -4,7 +4,7 @@ import numpy as np
 
 from replay.engine.kernel import forward_pass
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import TaskGraph
+from replay.graph.arrays import Int64, TaskGraph
 
 
 def replay(graph: TaskGraph, *, residuals: bool = True) -> Schedule:
@@ -14,8 +14,12 @@ def replay(graph: TaskGraph, *, residuals: bool = True) -> Schedule:
     without, nothing fitted to a single task enters (strict).
     """
     tasks, edges = graph.tasks, graph.edges
-    residual_ns = tasks.residual_ns if residuals else np.zeros_like(tasks.residual_ns)
-    start_ns, blocked_by = forward_pass(
+    lengths = {len(tasks.dur_ns), len(tasks.release_ns), len(tasks.residual_ns), len(graph.order)}
+    assert lengths == {graph.n_tasks}, "the compiled pass trusts the lengths of the columns"
+    residual_ns = tasks.residual_ns if residuals else _zeros(graph.n_tasks)
+    # numpy asks for huge pages, which a compiled function's own arrays would lack.
+    start_ns, end_ns, blocked_by = (np.empty(graph.n_tasks, np.int64) for _ in range(3))
+    forward_pass(
         graph.order,
         edges.start,
         edges.src,
@@ -24,5 +28,15 @@ def replay(graph: TaskGraph, *, residuals: bool = True) -> Schedule:
         tasks.dur_ns,
         tasks.release_ns,
         residual_ns,
+        start_ns,
+        end_ns,
+        blocked_by,
     )
-    return Schedule(start_ns=start_ns, end_ns=start_ns + tasks.dur_ns, blocked_by=blocked_by)
+    return Schedule(start_ns=start_ns, end_ns=end_ns, blocked_by=blocked_by)
+
+
+def _zeros(length: int) -> Int64:
+    """Read-only as the columns of a graph, or the pass would be compiled a second time."""
+    zeros = np.zeros(length, np.int64)
+    zeros.flags.writeable = False
+    return zeros

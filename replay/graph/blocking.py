@@ -187,6 +187,8 @@ def match_sync_rows(recorded: Recorded, rows: Int64) -> Int64:
 def record_rows(recorded: Recorded, sync_row: Int64) -> Int64:
     """Host row of the event record that each `cuda_sync` row names; -1 for none."""
     host, sync = recorded.host, recorded.sync
+    if not (sync_row >= 0).any():
+        return np.full(len(sync_row), -1, np.int64)
     records = np.flatnonzero(host.kind == RuntimeKind.EVENT_RECORD)
     table = {(int(host.trace[row]), int(host.correlation[row])): int(row) for row in records}
     return np.array(

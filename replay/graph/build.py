@@ -1,6 +1,5 @@
 """Store -> task graph: read the columns, find waits, number the tasks, run the rules, freeze."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,7 @@ from ingest.vocab import EdgeKind, Evidence, RuntimeKind, Severity
 from replay.graph.arrays import Edges, Int64, TaskGraph, Tasks
 from replay.graph.blocking import find_blocking_calls
 from replay.graph.columns import launched_frac, start_and_duration, task_columns
-from replay.graph.csr import EdgeList, by_destination, concatenate, topological_order
+from replay.graph.csr import EdgeList, by_destination, concatenate, task_label, topological_order
 from replay.graph.events import find_event_pairs
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.graph.files import chosen_files, rank_infos, world_size
@@ -92,7 +91,7 @@ def build(
     graph = TaskGraph(
         tasks=replace(tasks, release_ns=release_ns, residual_ns=residual_ns),
         edges=edges,
-        order=topological_order(edges),
+        order=topological_order(edges, task_label(tasks, recorded.names)),
         collectives=collective_columns(recorded, known, group_of, parts),
         boundaries=find_boundaries(parts, windows),
         steps=windows.steps,
@@ -170,11 +169,15 @@ def _facts(
     edges: EdgeList,
     known: Known,
 ) -> GraphFacts:
-    counts = Counter(zip(edges.kind.tolist(), edges.evidence.tolist(), strict=True))
+    evidences = max(Evidence) + 1
+    counts = np.bincount(edges.kind.astype(np.int64) * evidences + edges.evidence)
     issues = store.arrays_from_file(SQL / "issue.sql", {})
     return GraphFacts(
         files=files,
-        edges={(EdgeKind(kind), Evidence(how)): n for (kind, how), n in sorted(counts.items())},
+        edges={
+            (EdgeKind(both // evidences), Evidence(both % evidences)): int(counts[both])
+            for both in np.flatnonzero(counts).tolist()
+        },
         contradicted={name: rule.contradicted for name, rule in found.items() if rule.contradicted},
         lags={name: lag for rule in found.values() for name, lag in rule.lags.items()},
         unlinked_frac=1.0 - launched_frac(parts),

@@ -206,6 +206,7 @@ def _lanes(recorded: Recorded, streams: Streams) -> _Lanes:
     roles = _thread_roles(recorded, n_threads)
     trace_of_thread = np.zeros(n_threads, np.int64)
     trace_of_thread[host.thread] = host.trace
+    with_steps = set(recorded.step.thread.tolist())
     lanes: list[Lane] = [
         Lane(
             kind=LaneKind.THREAD,
@@ -213,7 +214,7 @@ def _lanes(recorded: Recorded, streams: Streams) -> _Lanes:
             device=NONE,
             stream=NONE,
             role=roles[thread],
-            steps=bool(np.isin(thread, recorded.step.thread)),
+            steps=thread in with_steps,
         )
         for thread in range(n_threads)
     ]

@@ -1,10 +1,12 @@
 """Edge list to CSR by destination, and the order in which tasks can be visited."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from replay.graph.arrays import Bool, Edges, Int8, Int32, Int64
+from ingest.vocab import EdgeKind, TaskKind
+from replay.graph.arrays import NONE, Bool, Edges, Int8, Int32, Int64, Tasks
 from replay.graph.scans import kahn
 
 
@@ -60,15 +62,55 @@ def by_destination(edges: EdgeList, n_tasks: int) -> Edges:
     )
 
 
-def topological_order(edges: Edges) -> Int32:
+def topological_order(edges: Edges, label: Callable[[int], str] = "task {}".format) -> Int32:
     """Task ids, every source before its destination.
 
     The graph is acyclic by construction: an order that misses tasks is a bug of ours, and the
-    assertion names the tasks on the cycle.
+    assertion names the tasks of a cycle by `label`, each with the kind of the edge to the next.
     """
     order: Int32 = kahn(edges.start, edges.src)
-    n_tasks = len(edges.start) - 1
-    if len(order) < n_tasks:
-        left = np.setdiff1d(np.arange(n_tasks), order)[:8]
-        raise AssertionError(f"cycle through or above tasks {left.tolist()}")
+    if len(order) < len(edges.start) - 1:
+        raise AssertionError("these tasks wait for each other: " + _round_trip(edges, order, label))
     return order
+
+
+def task_label(tasks: Tasks, names: Sequence[str]) -> Callable[[int], str]:
+    """How a message names a task: `gemm (kernel of rank 3, task 812)`."""
+
+    def label(task: int) -> str:
+        name = names[tasks.name[task]] if tasks.name[task] != NONE else "-"
+        kind = TaskKind(int(tasks.kind[task])).name.lower()
+        rank = f" of rank {tasks.rank[task]}" if tasks.rank[task] != NONE else ""
+        return f"{name} ({kind}{rank}, task {task})"
+
+    return label
+
+
+def _round_trip(edges: Edges, order: Int32, label: Callable[[int], str]) -> str:
+    """A cycle in words, beginning and ending with the same task."""
+    trip = _cycle(edges, order)
+    text = label(int(edges.src[trip[-1][1]]))
+    for task, edge in reversed(trip):
+        kind = EdgeKind(int(edges.kind[edge])).name.lower()
+        text += f" -{kind}-> {label(task)}"
+    return text
+
+
+def _cycle(edges: Edges, order: Int32) -> list[tuple[int, int]]:
+    """Tasks of a cycle against its direction, each with the edge from the one that follows here.
+
+    What is not in `order` waits for at least one other task that is not, so walking from source
+    to source comes back to a task seen before.
+    """
+    left = np.ones(len(edges.start) - 1, bool)
+    left[order] = False
+    task = int(np.flatnonzero(left)[0])
+    seen: dict[int, int] = {}
+    walked: list[tuple[int, int]] = []
+    while task not in seen:
+        seen[task] = len(walked)
+        incoming = range(int(edges.start[task]), int(edges.start[task + 1]))
+        edge = next(edge for edge in incoming if left[edges.src[edge]])
+        walked.append((task, edge))
+        task = int(edges.src[edge])
+    return walked[seen[task] :]

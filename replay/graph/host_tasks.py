@@ -1,5 +1,6 @@
 """Host threads as chains of tasks, cut at anchors; waiting is a node without length."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from replay.graph.arrays import Bool, Int64
 from replay.graph.blocking import BlockingCalls
 from replay.graph.nesting import Segments
 from replay.graph.recorded import ANNOTATION, Recorded
-from replay.graph.scans import lay_out
+from replay.graph.scans import last_at_or_before, lay_out
 from replay.graph.silence import Stretches
 
 MARK, CALL, WAIT = 0, 1, 2
@@ -41,13 +42,15 @@ class HostTasks:
     def ending_at(self, thread: Int64, moment_ns: Int64) -> Int64:
         """Last task of each thread that ended at or before the moment; -1 for none."""
         found = np.full(len(thread), -1, np.int64)
-        first = np.searchsorted(self.thread, thread, side="left")
-        last = np.searchsorted(self.thread, thread, side="right")
-        end_ns = self.ts_ns + self.dur_ns
-        for index, (lo, hi, moment) in enumerate(zip(first, last, moment_ns, strict=True)):
-            place = int(np.searchsorted(end_ns[lo:hi], moment, side="right")) - 1
-            found[index] = lo + place if place >= 0 else -1
+        first = np.searchsorted(self.thread, thread, side="left").tolist()
+        last = np.searchsorted(self.thread, thread, side="right").tolist()
+        for index, (lo, hi) in enumerate(zip(first, last, strict=True)):
+            place = bisect_right(range(lo, hi), moment_ns[index], key=self._end_ns)
+            found[index] = lo + place - 1 if place else -1
         return found
+
+    def _end_ns(self, task: int) -> int:
+        return int(self.ts_ns[task] + self.dur_ns[task])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,27 +231,21 @@ def _contents(
     work = np.flatnonzero((kind == TaskKind.HOST_WORK) & (dur_ns > 0))
     if not len(work):
         return row, unexplained_ns
-    task = work[_work_at(thread[work], ts_ns[work], parts.thread, parts.lo_ns)]
+    task = work[last_at_or_before(thread[work], ts_ns[work], parts.thread, parts.lo_ns)]
     inside = (thread[task] == parts.thread) & (ts_ns[task] <= parts.lo_ns)
     inside &= parts.lo_ns < ts_ns[task] + dur_ns[task]
-    longest = np.lexsort((parts.hi_ns - parts.lo_ns, task))
-    longest = longest[inside[longest]]
+    part = np.flatnonzero(inside)
+    length_ns = (parts.hi_ns - parts.lo_ns)[part]
+    first = np.flatnonzero(np.diff(task[part], prepend=-1))
+    count = np.diff(first, append=len(part))
+    longest = np.repeat(np.maximum.reduceat(length_ns, first), count) if len(part) else length_ns
+    longest = part[length_ns == longest]
     row[task[longest]] = parts.row[longest]
     silent = np.flatnonzero(stretches.unexplained_ns > 0)
     holder = work[
-        _work_at(thread[work], ts_ns[work], stretches.thread[silent], stretches.lo_ns[silent])
+        last_at_or_before(
+            thread[work], ts_ns[work], stretches.thread[silent], stretches.lo_ns[silent]
+        )
     ]
     np.add.at(unexplained_ns, holder, stretches.unexplained_ns[silent])
     return row, np.minimum(unexplained_ns, dur_ns)
-
-
-def _work_at(thread: Int64, ts_ns: Int64, of_thread: Int64, moment_ns: Int64) -> Int64:
-    """Position of the last (thread, start) at or before each moment; 0 when there is none."""
-    merged_thread = np.concatenate([thread, of_thread])
-    merged_ns = np.concatenate([ts_ns, moment_ns])
-    is_query = np.repeat([0, 1], [len(thread), len(of_thread)])
-    order = np.lexsort((is_query, merged_ns, merged_thread))
-    count = np.cumsum(is_query[order] == 0) - 1
-    place = np.empty(len(order), np.int64)
-    place[order] = count
-    return np.maximum(place[len(thread) :], 0)

@@ -149,7 +149,8 @@ def _position_of(trace_ids: tuple[int, ...]) -> Int64:
 
 def _host(store: Store, params: dict[str, object], position: Int64) -> tuple[HostRows, Int64]:
     columns = _integers(store, "host.sql", params)
-    utids, thread = np.unique(columns["utid"], return_inverse=True)
+    utids = np.flatnonzero(np.bincount(columns["utid"]))
+    thread = np.searchsorted(utids, columns["utid"])
     return HostRows(
         slice_id=columns["slice_id"],
         trace=position[columns["trace_id"]],
@@ -169,14 +170,12 @@ def _device(
 ) -> DeviceRows:
     columns = _integers(store, "device.sql", params)
     trace = position[columns["trace_id"]]
-    lanes = np.stack([trace, columns["device"], columns["stream"]], axis=1)
-    _, lane = np.unique(lanes, axis=0, return_inverse=True) if len(trace) else (None, trace)
     return DeviceRows(
         slice_id=columns["slice_id"],
         trace=trace,
         device=columns["device"],
         stream=columns["stream"],
-        lane=np.asarray(lane, np.int64).reshape(-1),
+        lane=_numbered(np.stack([trace, columns["device"], columns["stream"]])),
         ts_ns=columns["ts_ns"],
         end_ns=columns["end_ns"],
         name=columns["name_id"],
@@ -186,6 +185,19 @@ def _device(
         op_name=columns["op_name_id"],
         module_name=columns["module_name_id"],
     )
+
+
+def _numbered(keys: Int64) -> Int64:
+    """Dense number of each column of `keys`, in the order of the keys.
+
+    Equal columns stand together, so only the first of each run is sorted.
+    """
+    if not keys.shape[1]:
+        return np.zeros(0, np.int64)
+    begins = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
+    _, number = np.unique(keys[:, begins], axis=1, return_inverse=True)
+    numbered: Int64 = number.reshape(-1)[np.cumsum(begins) - 1].astype(np.int64)
+    return numbered
 
 
 def _member(
@@ -234,7 +246,7 @@ def _step(store: Store, params: dict[str, object], position: Int64, utids: Int64
 
 def _integers(store: Store, file: str, params: dict[str, object]) -> dict[str, Int64]:
     columns = store.arrays_from_file(SQL / file, params)
-    return {name: np.asarray(values).astype(np.int64) for name, values in columns.items()}
+    return {name: np.asarray(values, np.int64) for name, values in columns.items()}
 
 
 class _Lookup:

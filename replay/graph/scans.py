@@ -15,39 +15,46 @@ BACK_LIMIT = 64
 def kahn(edge_start, src):
     """Task ids with every source before its destination; shorter than the task count on a cycle.
 
-    Kahn's algorithm over the outgoing lists, first in first out, smallest id first at the start.
+    Kahn's algorithm over the outgoing lists, last in first out, smallest id first: it follows a
+    thread or a stream until something else is missing. Tasks of a lane are neighbours in memory,
+    and a replay in this order reads what it has just written (nanogpt, 8 ranks: a visit of the
+    tasks takes half the time of that in first-in-first-out order).
     """
     n = len(edge_start) - 1
-    out_count = np.zeros(n + 1, np.int64)
+    out_start = np.zeros(n + 1, np.int64)
     for edge in range(len(src)):
-        out_count[src[edge] + 1] += 1
-    out_start = np.cumsum(out_count)
+        out_start[src[edge] + 1] += 1
+    for task in range(n):
+        out_start[task + 1] += out_start[task]
     fill = out_start[:-1].copy()
     destination = np.empty(len(src), np.int32)
-    missing = np.empty(n, np.int64)
-    for task in range(n):
+    missing = np.empty(n, np.int32)
+    for task in range(n - 1, -1, -1):
         missing[task] = edge_start[task + 1] - edge_start[task]
         for edge in range(edge_start[task], edge_start[task + 1]):
             source = src[edge]
             destination[fill[source]] = task
             fill[source] += 1
     order = np.empty(n, np.int32)
-    tail = 0
-    for task in range(n):
+    ready = np.empty(n, np.int32)
+    n_ready = 0
+    for task in range(n - 1, -1, -1):
         if missing[task] == 0:
-            order[tail] = task
-            tail += 1
-    head = 0
-    while head < tail:
-        task = order[head]
-        head += 1
+            ready[n_ready] = task
+            n_ready += 1
+    visited = 0
+    while n_ready > 0:
+        n_ready -= 1
+        task = ready[n_ready]
+        order[visited] = task
+        visited += 1
         for position in range(out_start[task], out_start[task + 1]):
             following = destination[position]
             missing[following] -= 1
             if missing[following] == 0:
-                order[tail] = following
-                tail += 1
-    return order[:tail]
+                ready[n_ready] = following
+                n_ready += 1
+    return order[:visited]
 
 
 @compiled
@@ -336,3 +343,99 @@ def neighbours(lane, ts_ns, end_ns, overlap_ns):
             overlapped[row] = True
             back -= 1
     return previous, overlapped
+
+
+@compiled
+def helpers(
+    waiter, trace, lo_ns, hi_ns, trace_first, by_end, thread, row_lo_ns, row_hi_ns, first, late_ns
+):
+    """Per wait the thread that worked meanwhile and fell silent just before its end, and when.
+
+    Rows of work are sorted by (thread, time), those of thread t from `first[t]` on, and do not
+    overlap within a thread. `by_end` has those of the threads that may help by (trace, end, last
+    thread first), those of trace t from `trace_first[t]` on. The last row that a thread began
+    before the end of the wait must end inside the wait, less than `late_ns` before its end, and
+    the thread must have been at work for half of the wait. The latest counts, then the first
+    thread; -1 where there is none.
+    """
+    helper = np.full(len(waiter), -1, np.int64)
+    helper_end_ns = np.full(len(waiter), -1, np.int64)
+    end_ns = row_hi_ns[by_end]
+    for wait in range(len(waiter)):
+        lo, hi = lo_ns[wait], hi_ns[wait]
+        begin, behind = trace_first[trace[wait]], trace_first[trace[wait] + 1]
+        place = begin + np.searchsorted(end_ns[begin:behind], hi, side="right") - 1
+        while place >= begin and end_ns[place] > max(lo, hi - late_ns):
+            row = by_end[place]
+            place -= 1
+            worker = thread[row]
+            if worker == waiter[wait] or (row + 1 < first[worker + 1] and row_lo_ns[row + 1] < hi):
+                continue
+            own = first[worker]
+            own += np.searchsorted(row_hi_ns[own:row], lo, side="right")
+            if 2 * (row_hi_ns[row] - max(lo, row_lo_ns[own])) >= hi - lo:
+                helper[wait] = worker
+                helper_end_ns[wait] = row_hi_ns[row]
+                break
+    return helper, helper_end_ns
+
+
+@compiled
+def last_ended(trace, lo_ns, hi_ns, trace_first, end_ns, launch_ns, late_ns):
+    """Per wait the position of the last row to end in it, launched before it; -1 for none.
+
+    Rows are sorted by (trace, end), those of trace t from `trace_first[t]` on; they end at most
+    `late_ns` before the wait does.
+    """
+    found = np.full(len(trace), -1, np.int64)
+    for wait in range(len(trace)):
+        begin, behind = trace_first[trace[wait]], trace_first[trace[wait] + 1]
+        place = begin + np.searchsorted(end_ns[begin:behind], hi_ns[wait], side="right") - 1
+        while place >= begin and end_ns[place] >= hi_ns[wait] - late_ns:
+            if launch_ns[place] < lo_ns[wait]:
+                found[wait] = place
+                break
+            place -= 1
+    return found
+
+
+@compiled
+def nearest_ended(trace, lo_ns, hi_ns, trace_first, end_ns, issued_ns, late_ns, early_ns):
+    """Per wait the position of the row whose end is nearest to its end; -1 for none.
+
+    Rows are sorted by (trace, end), those of trace t from `trace_first[t]` on. They were issued
+    before the wait began, had not ended by then, and end from `late_ns` before the end of the wait
+    to less than `early_ns` behind it. Of two as near, the first.
+    """
+    found = np.full(len(trace), -1, np.int64)
+    for wait in range(len(trace)):
+        lo, hi = lo_ns[wait], hi_ns[wait]
+        begin, behind = trace_first[trace[wait]], trace_first[trace[wait] + 1]
+        place = begin + np.searchsorted(end_ns[begin:behind], hi - late_ns)
+        nearest_ns = late_ns + early_ns + 1
+        while place < behind and end_ns[place] < hi + early_ns:
+            distance_ns = abs(end_ns[place] - hi)
+            if issued_ns[place] <= lo and end_ns[place] > lo and distance_ns < nearest_ns:
+                found[wait] = place
+                nearest_ns = distance_ns
+            place += 1
+    return found
+
+
+@compiled
+def last_at_or_before(thread, ts_ns, of_thread, moment_ns):
+    """Position of the last (thread, start) at or before each (thread, moment); 0 for none.
+
+    Both are sorted, so that one walk over both finds them.
+    """
+    found = np.zeros(len(of_thread), np.int64)
+    place = -1
+    for query in range(len(of_thread)):
+        wanted, moment = of_thread[query], moment_ns[query]
+        while place + 1 < len(thread) and (
+            thread[place + 1] < wanted
+            or (thread[place + 1] == wanted and ts_ns[place + 1] <= moment)
+        ):
+            place += 1
+        found[query] = max(place, 0)
+    return found

@@ -14,6 +14,7 @@ from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
 from replay.graph.nesting import Segments
 from replay.graph.recorded import ANNOTATION, OP, RUNTIME, HostRows, Recorded, take
+from replay.graph.scans import helpers, last_ended, nearest_ended
 from replay.graph.streams import Streams
 
 
@@ -109,12 +110,14 @@ class _Activity:
         length_ns = parts.hi_ns - parts.lo_ns
         busy = (parts.row >= 0) & (category != ANNOTATION)
         busy &= (length_ns <= thresholds.SILENCE_NS) | (category == RUNTIME)
+        self._thread = parts.thread[busy]
         self._lo_ns, self._hi_ns = parts.lo_ns[busy], parts.hi_ns[busy]
-        self._first = np.searchsorted(parts.thread[busy], np.arange(n_threads + 1))
-        self._threads_of = [
-            [int(t) for t in np.flatnonzero(self.works & (self.trace_of_thread == trace))]
-            for trace in range(n_traces)
-        ]
+        self._first = np.searchsorted(self._thread, np.arange(n_threads + 1))
+        helps = np.flatnonzero(self.works[self._thread])[::-1]
+        trace = self.trace_of_thread[self._thread[helps]]
+        order = np.lexsort((self._hi_ns[helps], trace))
+        self._by_end = helps[order]
+        self._trace_first = np.searchsorted(trace[order], np.arange(n_traces + 1))
         self.records_events = np.zeros(n_traces, bool)
         self.records_events[host.trace[host.kind == RuntimeKind.EVENT_RECORD]] = True
         self.has_device = np.zeros(n_traces, bool)
@@ -124,29 +127,21 @@ class _Activity:
         """Per stretch the thread that worked meanwhile and went silent just before its end."""
         helper = np.full(len(thread), -1, np.int64)
         end_ns = np.full(len(thread), -1, np.int64)
-        for index, (waiter, lo, hi) in enumerate(
-            zip(thread.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
-        ):
-            if not self.works[waiter]:
-                continue
-            for other in self._threads_of[self.trace_of_thread[waiter]]:
-                last = self._last_end(other, lo, hi) if other != waiter else -1
-                if last > end_ns[index]:
-                    helper[index], end_ns[index] = other, last
+        chosen = np.flatnonzero(self.works[thread])
+        helper[chosen], end_ns[chosen] = helpers(
+            thread[chosen],
+            self.trace_of_thread[thread[chosen]],
+            lo_ns[chosen],
+            hi_ns[chosen],
+            self._trace_first,
+            self._by_end,
+            self._thread,
+            self._lo_ns,
+            self._hi_ns,
+            self._first,
+            thresholds.HAND_OVER_RETURN_NS,
+        )
         return helper, end_ns
-
-    def _last_end(self, thread: int, lo_ns: int, hi_ns: int) -> int:
-        """End of the thread's last work before `hi_ns` if it filled half the stretch; -1 else."""
-        rows = slice(self._first[thread], self._first[thread + 1])
-        starts, ends = self._lo_ns[rows], self._hi_ns[rows]
-        place = int(np.searchsorted(starts, hi_ns)) - 1
-        if place < 0:
-            return -1
-        last = int(ends[place])
-        if not max(lo_ns, hi_ns - thresholds.HAND_OVER_RETURN_NS) < last <= hi_ns:
-            return -1
-        began = max(lo_ns, int(starts[np.searchsorted(ends, lo_ns, side="right")]))
-        return last if 2 * (last - began) >= hi_ns - lo_ns else -1
 
 
 def _device_ended(
@@ -157,20 +152,17 @@ def _device_ended(
     It was launched before the stretch began; of several, the latest to end.
     """
     device = recorded.device
-    found = np.full(len(trace), -1, np.int64)
     order = np.lexsort((device.end_ns, device.trace))
-    first = np.searchsorted(device.trace[order], np.arange(len(recorded.ranks) + 1))
-    for index, (at, lo, hi) in enumerate(
-        zip(trace.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
-    ):
-        rows = order[first[at] : first[at + 1]]
-        place = int(np.searchsorted(device.end_ns[rows], hi, side="right")) - 1
-        while place >= 0 and device.end_ns[rows[place]] >= hi - thresholds.IMPLIED_RETURN_NS:
-            if streams.launch_ns[rows[place]] < lo:
-                found[index] = rows[place]
-                break
-            place -= 1
-    return found
+    place = last_ended(
+        trace,
+        lo_ns,
+        hi_ns,
+        np.searchsorted(device.trace[order], np.arange(len(recorded.ranks) + 1)),
+        device.end_ns[order],
+        streams.launch_ns[order],
+        thresholds.IMPLIED_RETURN_NS,
+    )
+    return take(order, place)
 
 
 def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) -> Int64:
@@ -179,25 +171,21 @@ def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) 
     It was issued before the stretch began and had not ended by then.
     """
     member, host = recorded.member, recorded.host
-    found = np.full(len(trace), -1, np.int64)
     on_host = np.flatnonzero(member.host_row >= 0)
     order = on_host[np.lexsort((member.end_ns[on_host], member.trace[on_host]))]
     recorded_ns = take(host.ts_ns, member.record_row)
     issued_ns = np.where(member.record_row >= 0, recorded_ns, member.ts_ns)
-    first = np.searchsorted(member.trace[order], np.arange(len(recorded.ranks) + 1))
-    for index, (at, lo, hi) in enumerate(
-        zip(trace.tolist(), lo_ns.tolist(), hi_ns.tolist(), strict=True)
-    ):
-        rows = order[first[at] : first[at + 1]]
-        near = slice(
-            int(np.searchsorted(member.end_ns[rows], hi - thresholds.MEMBER_LATE_NS)),
-            int(np.searchsorted(member.end_ns[rows], hi + thresholds.MEMBER_EARLY_NS)),
-        )
-        rows = rows[near]
-        rows = rows[(issued_ns[rows] <= lo) & (member.end_ns[rows] > lo)]
-        if len(rows):
-            found[index] = rows[np.argmin(np.abs(member.end_ns[rows] - hi))]
-    return found
+    place = nearest_ended(
+        trace,
+        lo_ns,
+        hi_ns,
+        np.searchsorted(member.trace[order], np.arange(len(recorded.ranks) + 1)),
+        member.end_ns[order],
+        issued_ns[order],
+        thresholds.MEMBER_LATE_NS,
+        thresholds.MEMBER_EARLY_NS,
+    )
+    return take(order, place)
 
 
 def _may_wait(recorded: Recorded, row: Int64) -> Bool:

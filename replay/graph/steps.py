@@ -96,12 +96,19 @@ def find_boundaries(parts: Parts, windows: Windows) -> Boundaries:
     tasks: list[Int64] = []
     floor_ns: list[int] = []
     for position in range(len(parts.recorded.ranks)):
+        lane = np.flatnonzero(parts.streams.trace == position)
+        thread = _closing_threads(parts.recorded, windows, position)
         for boundary in range(n_steps + 1):
             opening = boundary == 0
             moment_ns = (
                 windows.ts_ns[position, 0] if opening else windows.end_ns[position, boundary - 1]
             )
-            found = _tasks_at(parts, windows, position, int(moment_ns), opening=opening)
+            if opening and not windows.recorded:
+                found = np.zeros(0, np.int64)
+            else:
+                found = _tasks_at(parts, lane, thread[:0] if opening else thread, int(moment_ns))
+            if not opening and not windows.recorded:
+                found = np.union1d(found, _not_launched(parts, lane, position))
             tasks.append(found)
             start.append(start[-1] + len(found))
             floor_ns.append(int(moment_ns) if opening else NEVER_RELEASED_NS)
@@ -114,23 +121,20 @@ def find_boundaries(parts: Parts, windows: Windows) -> Boundaries:
     )
 
 
-def _tasks_at(
-    parts: Parts, windows: Windows, position: int, moment_ns: int, *, opening: bool
-) -> Int64:
-    streams, layout, recorded = parts.streams, parts.layout, parts.recorded
-    lane = np.flatnonzero(streams.trace == position)
-    row = streams.last_before(lane, np.full(len(lane), moment_ns))
-    device_tasks = layout.last_of_device[row[row >= 0]]
-    if opening:
-        return device_tasks if windows.recorded else np.zeros(0, np.int64)
-    thread = _closing_threads(recorded, windows, position)
+def _tasks_at(parts: Parts, lane: Int64, thread: Int64, moment_ns: int) -> Int64:
+    """Last tasks that the streams had been given, and the threads had ended, by the moment."""
+    row = parts.streams.last_before(lane, np.full(len(lane), moment_ns))
     host_tasks = parts.host_tasks.ending_at(thread, np.full(len(thread), moment_ns))
-    found = [device_tasks, host_tasks[host_tasks >= 0]]
-    if not windows.recorded:
-        unlinked = layout.last_of_device[parts.streams.first_row[lane + 1] - 1]
-        mine = recorded.member.trace == position
-        found += [unlinked, layout.transfer_of_member[mine & (recorded.member.device_row < 0)]]
+    found = [parts.layout.last_of_device[row[row >= 0]], host_tasks[host_tasks >= 0]]
     return np.unique(np.concatenate(found))
+
+
+def _not_launched(parts: Parts, lane: Int64, position: int) -> Int64:
+    """Last task of each stream, whoever launched it, and the transfers between hosts."""
+    recorded, layout, streams = parts.recorded, parts.layout, parts.streams
+    last = layout.last_of_device[streams.first_row[lane + 1] - 1]
+    on_host = (recorded.member.trace == position) & (recorded.member.device_row < 0)
+    return np.concatenate([last, layout.transfer_of_member[on_host]])
 
 
 def _closing_threads(recorded: Recorded, windows: Windows, position: int) -> Int64:

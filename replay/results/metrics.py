@@ -57,12 +57,16 @@ class Breakdown:
 
 def step_times(graph: TaskGraph, schedule: Schedule) -> StepTimes:
     """Boundaries of every rank and of the run on a schedule."""
+    return step_times_of_ends(graph, schedule.end_ns[graph.boundaries.task])
+
+
+def step_times_of_ends(graph: TaskGraph, ends_ns: Int64) -> StepTimes:
+    """Boundaries from the ends of the tasks that close the steps, `graph.boundaries.task`."""
     bounds = graph.boundaries
     latest_ns = bounds.floor_ns.copy()
     count = np.diff(bounds.start)
     filled = np.flatnonzero(count)
     if len(filled):
-        ends_ns = schedule.end_ns[bounds.task]
         latest_ns[filled] = np.maximum(
             latest_ns[filled], np.maximum.reduceat(ends_ns, bounds.start[filled])
         )

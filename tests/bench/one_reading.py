@@ -49,7 +49,7 @@ def _hta(_: Path, traces: Sequence[Path]) -> Task:
 WAYS = {"json.load": _json_load, "ingest": _ingest, "reopen": _reopen, "hta": _hta}
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Most memory this program has had at once.
 
     `getrusage` would not do: a child begins with the peak of the process that started it.
@@ -64,7 +64,7 @@ def main(way: str, folder: str, *traces: str) -> None:
     began = time.perf_counter()
     kept = task()
     seconds = time.perf_counter() - began
-    print(json.dumps({"seconds": seconds, "peak_bytes": _peak_bytes()}))  # noqa: T201  (its answer)
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes()}))  # noqa: T201  (its answer)
     del kept
 
 

@@ -1,16 +1,20 @@
 """The compiled replay against its oracle, and laws that any replay obeys."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.vocab import EdgeKind, TaskKind
+from replay.engine.batch import replay_batch
 from replay.engine.run import replay
 from replay.graph.arrays import NEVER_RELEASED_NS, TaskGraph
-from replay.graph.csr import topological_order
-from tests.builders import GraphBuilder, Row, edge_columns
+from replay.graph.csr import task_label, topological_order
+from replay.results.metrics import step_times
+from tests.builders import GraphBuilder, Row, data_parallel, edge_columns
 from tests.oracles.replay import starts
 
 TASKS = st.integers(1, 12)
@@ -96,18 +100,170 @@ def test_slower_task_never_speeds_the_run(
     assert (slower.end_ns >= replay(graph).end_ns).all()
 
 
-@given(graphs(signed=False), st.integers(1, 9))
+def changed_releases(graph: TaskGraph, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    release_ns = graph.tasks.release_ns
+    return np.where(release_ns != NEVER_RELEASED_NS, change(release_ns), NEVER_RELEASED_NS)
+
+
+@given(graphs(), st.integers(1, 9))
 @settings(deadline=None)
 def test_all_times_multiplied_multiply_the_schedule(graph: TaskGraph, factor: int) -> None:
-    tasks = graph.tasks
-    held = tasks.release_ns != NEVER_RELEASED_NS
     longer = with_times(
         graph,
-        dur_ns=tasks.dur_ns * factor,
-        release_ns=np.where(held, tasks.release_ns * factor, NEVER_RELEASED_NS),
+        dur_ns=graph.tasks.dur_ns * factor,
+        residual_ns=graph.tasks.residual_ns * factor,
+        release_ns=changed_releases(graph, lambda release_ns: release_ns * factor),
     )
     longer = replace(longer, edges=replace(graph.edges, lag_ns=graph.edges.lag_ns * factor))
     assert (replay(longer).start_ns == replay(graph).start_ns * factor).all()
+
+
+@given(graphs(), st.integers(-1_000_000, 1_000_000))
+@settings(deadline=None)
+def test_a_later_origin_moves_every_start_by_as_much(graph: TaskGraph, shift_ns: int) -> None:
+    later = with_times(
+        graph,
+        ts_ns=graph.tasks.ts_ns + shift_ns,
+        release_ns=changed_releases(graph, lambda release_ns: release_ns + shift_ns),
+    )
+    assert (replay(later).start_ns == replay(graph).start_ns + shift_ns).all()
+    assert (replay(later).blocked_by == replay(graph).blocked_by).all()
+
+
+def edge_tuples(graph: TaskGraph) -> list[tuple[int, int, int, EdgeKind, bool]]:
+    edges = graph.edges
+    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start))
+    columns = (edges.src, dst, edges.lag_ns, edges.kind, edges.from_start)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def with_edges(
+    graph: TaskGraph, edges: Iterable[tuple[int, int, int, EdgeKind, bool]], n_tasks: int
+) -> TaskGraph:
+    columns = edge_columns(edges, n_tasks)
+    return replace(graph, edges=columns, order=topological_order(columns))
+
+
+@given(graphs(), st.data())
+@settings(deadline=None)
+def test_other_numbers_of_tasks_and_another_order_of_edges_change_nothing(
+    graph: TaskGraph, data: st.DataObject
+) -> None:
+    new_id = np.array(data.draw(st.permutations(range(graph.n_tasks))))
+    moved = [(int(new_id[src]), int(new_id[dst]), *more) for src, dst, *more in edge_tuples(graph)]
+    old_id = np.argsort(new_id)
+    columns = ("dur_ns", "release_ns", "residual_ns")
+    other = with_times(graph, **{name: getattr(graph.tasks, name)[old_id] for name in columns})
+    other = with_edges(other, data.draw(st.permutations(moved)), graph.n_tasks)
+    assert (replay(other).start_ns[new_id] == replay(graph).start_ns).all()
+
+
+@given(st.permutations(range(4)), st.integers(0, 3))
+@settings(deadline=None)
+def test_ranks_by_other_numbers_have_the_same_steps(numbers: list[int], slow: int) -> None:
+    graph = data_parallel(ranks=range(4), slow_rank=slow)
+    other = data_parallel(ranks=numbers, slow_rank=numbers[slow])
+    before, after = (step_times(run, replay(run)) for run in (graph, other))
+    assert (after.boundary_ns == before.boundary_ns).all()
+    assert (after.rank_boundary_ns == before.rank_boundary_ns).all()
+
+
+@given(graphs(), st.data())
+@settings(deadline=None)
+def test_a_task_cut_in_two_ends_when_it_did(graph: TaskGraph, data: st.DataObject) -> None:
+    n_tasks = graph.n_tasks
+    task = data.draw(st.integers(0, n_tasks - 1))
+    first_ns = data.draw(st.integers(0, int(graph.tasks.dur_ns[task])))
+    edges = [
+        (n_tasks if src == task and not from_start else src, dst, lag_ns, kind, from_start)
+        for src, dst, lag_ns, kind, from_start in edge_tuples(graph)
+    ]
+    edges.append((task, n_tasks, 0, EdgeKind.PROGRAM_ORDER, False))
+    rest_ns = int(graph.tasks.dur_ns[task]) - first_ns
+    dur_ns = np.append(graph.tasks.dur_ns, rest_ns)
+    dur_ns[task] = first_ns
+    cut = with_times(
+        graph,
+        kind=np.append(graph.tasks.kind, graph.tasks.kind[task]),
+        dur_ns=dur_ns,
+        release_ns=np.append(graph.tasks.release_ns, NEVER_RELEASED_NS),
+        residual_ns=np.append(graph.tasks.residual_ns, 0),
+    )
+    whole, parts = replay(graph), replay(with_edges(cut, edges, n_tasks + 1))
+    assert (parts.start_ns[:n_tasks] == whole.start_ns).all()
+    assert parts.end_ns[n_tasks] == whole.end_ns[task]
+
+
+@given(graphs(), st.data(), st.integers(-50, 50), st.booleans())
+@settings(deadline=None)
+def test_one_more_edge_makes_nothing_earlier(
+    graph: TaskGraph,
+    data: st.DataObject,
+    lag_ns: int,
+    from_start: bool,  # noqa: FBT001  (drawn)
+) -> None:
+    late = data.draw(st.integers(0, graph.n_tasks - 1))
+    early = data.draw(st.integers(0, late))
+    if early == late:
+        return
+    more = (int(graph.order[early]), int(graph.order[late]), lag_ns, EdgeKind.LAUNCH, from_start)
+    held = with_edges(graph, [*edge_tuples(graph), more], graph.n_tasks)
+    assert (replay(held).start_ns >= replay(graph).start_ns).all()
+
+
+@st.composite
+def variants(draw: st.DrawFn) -> list[TaskGraph]:
+    """More graphs than are visited together; most differ in durations alone."""
+    graph = draw(graphs())
+    n_tasks = graph.n_tasks
+    column = st.lists(TIMES, min_size=n_tasks, max_size=n_tasks).map(np.array)
+    found = [graph]
+    for _ in range(draw(st.integers(0, 20))):
+        base = draw(st.sampled_from(found))
+        what = draw(st.sampled_from(["dur_ns"] * 6 + ["release_ns", "residual_ns", "lag_ns"]))
+        if what == "lag_ns":
+            lag_ns = base.edges.lag_ns + draw(TIMES)
+            found.append(replace(base, edges=replace(base.edges, lag_ns=lag_ns)))
+        else:
+            found.append(with_times(base, **{what: draw(column)}))
+    return draw(st.permutations(found))
+
+
+@given(variants(), st.data())
+@settings(deadline=None)
+def test_a_batch_gives_what_each_replay_gives(
+    graphs_: list[TaskGraph], data: st.DataObject
+) -> None:
+    ends_ns = replay_batch(graphs_)
+    assert ends_ns.tolist() == [replay(graph).end_ns.tolist() for graph in graphs_]
+    chosen = np.array(data.draw(st.lists(st.integers(0, graphs_[0].n_tasks - 1))), np.int64)
+    assert (replay_batch(graphs_, chosen) == ends_ns[:, chosen]).all()
+
+
+def test_no_graphs_have_no_ends() -> None:
+    assert replay_batch([]).shape == (0, 0)
+
+
+def test_a_deadlock_names_its_tasks_and_what_they_wait_for() -> None:
+    builder = GraphBuilder(ranks=(0, 1))
+    builder.host(0, "before", 5)
+    first = builder.kernel(0, "ncclAllReduce", 10)
+    second = builder.kernel(1, "ncclAllGather", 10)
+    builder.host(1, "after", 5)
+    graph = builder.build()
+    edges = [
+        (0, first, 0, EdgeKind.LAUNCH, False),
+        (first, second, 0, EdgeKind.COLLECTIVE, False),
+        (second, first, 0, EdgeKind.EVENT_WAIT, False),
+        (second, 3, 0, EdgeKind.HOST_SYNC, False),
+    ]
+    with pytest.raises(AssertionError) as failure:
+        topological_order(edge_columns(edges, 4), task_label(graph.tasks, graph.names))
+    assert str(failure.value) == (
+        "these tasks wait for each other: ncclAllReduce (kernel of rank 0, task 1) -collective-> "
+        "ncclAllGather (kernel of rank 1, task 2) -event_wait-> "
+        "ncclAllReduce (kernel of rank 0, task 1)"
+    )
 
 
 @given(graphs())
