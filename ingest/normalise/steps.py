@@ -71,6 +71,7 @@ def _recorded(gathered: Gathered, ts: Int64) -> pl.DataFrame:
     number = [int(gathered.name_text(row).removeprefix("ProfilerStep#")) for row in ids.tolist()]
     ranks = np.array([file.rank for file in gathered.files], np.int64)
     trace = gathered.trace[ids]
+    whole = (gathered.repair[ids] == 0) & ~_cut_off(gathered, ids) & ~_bare(gathered, ids)
     return pl.DataFrame(
         {
             "trace_id": trace,
@@ -80,7 +81,7 @@ def _recorded(gathered: Gathered, ts: Int64) -> pl.DataFrame:
             "dur": gathered.dur[ids],
             "utid": gathered.utid[ids],
             "source": pl.Series(["ProfilerStep"] * len(ids), dtype=pl.String),
-            "complete": (gathered.repair[ids] == 0) & ~_cut_off(gathered, ids) & ~_bare(gathered, ids),
+            "complete": whole,
         }
     )
 

@@ -99,7 +99,7 @@ def test_inferred_steps_do_not_become_the_run_s_windows(tmp_path: Path) -> None:
     assert rows(path, "SELECT DISTINCT step FROM slice") == [(None,)]
 
 
-def _recorded(tmp_path: Path, file: KinetoFile, *, without_end: int = 0) -> list[tuple[object, ...]]:
+def _recorded(tmp_path: Path, file: KinetoFile, *, without_end: int = 0) -> Sequence[object]:
     path = file.write(tmp_path / "rank0.json")
     text = path.read_bytes()
     path.write_bytes(text[: len(text) - without_end])
