@@ -38,7 +38,7 @@ WORDS: Mapping[Cause, str] = {
     Cause.INPUT: "data loader",
     Cause.COMPUTE: "device compute",
     Cause.COPIES: "copies",
-    Cause.TRANSFER: "communication",
+    Cause.TRANSFER: "transfers of collectives",
     Cause.WAIT: "waiting for other ranks",
     Cause.UNKNOWN: "lags and gaps without a known cause",
 }

@@ -24,6 +24,8 @@ class Meetings:
 
     collective: Int64
     """Index into `graph.collectives`."""
+    step: Int64
+    """Index into `graph.steps` of the step in which the last member was issued; -1 outside."""
     last_rank: Int64
     late_ns: Int64
     """Last arrival minus the median arrival of the others."""
@@ -125,6 +127,7 @@ def stragglers(
     columns = np.array(rows, np.int64).reshape(-1, 6).T
     meetings = Meetings(
         collective=chosen,
+        step=graph.tasks.step[members.arrive[last]].astype(np.int64),
         last_rank=members.rank[last],
         late_ns=columns[0],
         skew_ns=columns[1],
