@@ -79,8 +79,8 @@ def run_bound(
        that are not in the files, and what no task explains. The largest share names the bound.
     2. Host-bound is input-bound where the host is in its data loader for most of the time that the
        devices idle and wait for launches; without a device, for most of the host part of the path.
-    3. It is a straggler where each other rank waits, exposed, for one rank for longer than half of
-       that largest share: without the lateness it would no longer be what it is.
+    3. It is a straggler where the ranks that meet one rank wait for it, exposed, for longer than
+       half of that largest share: without the lateness it would no longer be what it is.
     """
     path_frac = _path_shares(graph, baseline, fetching)
     sides = dict.fromkeys(OF_CAUSE.values(), 0.0)

@@ -48,6 +48,8 @@ class RankLateness:
     """What one rank made others wait, and waited itself."""
 
     rank: int
+    others: int
+    """Ranks that it meets."""
     meetings: int
     times_last: int
     times_resolved: int
@@ -59,7 +61,7 @@ class RankLateness:
     own_wait_ns: int
     """Sum over all its collectives."""
     cost_ns: int
-    """What each other rank waits for it, exposed, per step (mean over them)."""
+    """What a rank that it meets waits for it, exposed, per step (mean over them)."""
     causes: dict[Cause, int]
     """Exposed wait that it caused inside the steps, by cause, largest first, ns in all."""
     task_name: str
@@ -75,7 +77,10 @@ class Stragglers:
     ranks: tuple[RankLateness, ...]
     """By cost, the most expensive first."""
     outside_wait_ns: int
-    """What a rank waits per step, on average, for members that are not in these files."""
+    """What a rank waits per step, on average, for members that are not in these files: the fastest
+    of equal calls is taken for the transfer."""
+    outside_wait_high_ns: int
+    """The same, if calls with too few equals to compare with did nothing but wait."""
 
     @property
     def worst(self) -> RankLateness | None:
@@ -139,11 +144,12 @@ def stragglers(
     )
     ranks = [_of_rank(graph, meetings, members, int(info.rank)) for info in graph.ranks]
     ranks.sort(key=lambda late: (-late.cost_ns, -late.caused_wait_ns, late.rank))
-    outside_ns = int(members.outside_ns[_inside(graph, schedule, members)].sum())
+    outside_ns, most_ns = _outside(graph, schedule, members)
     return Stragglers(
         meetings=meetings,
         ranks=tuple(ranks),
-        outside_wait_ns=round(outside_ns / (len(graph.ranks) * len(graph.steps))),
+        outside_wait_ns=outside_ns,
+        outside_wait_high_ns=most_ns,
     )
 
 
@@ -252,11 +258,21 @@ def _last_met(graph: TaskGraph, schedule: Schedule, members: _Members) -> Int64:
     return met_ns
 
 
-def _inside(graph: TaskGraph, schedule: Schedule, members: _Members) -> Bool:
-    """Members that arrive inside the steps."""
+def _outside(graph: TaskGraph, schedule: Schedule, members: _Members) -> tuple[int, int]:
+    """Waiting for members that are not in the files, ns per step and rank: estimate and most."""
+    calls = graph.collectives
     boundary_ns = step_times(graph, schedule).boundary_ns
-    inside: Bool = (members.at_ns >= boundary_ns[0]) & (members.at_ns < boundary_ns[-1])
-    return inside
+    inside = (members.at_ns >= boundary_ns[0]) & (members.at_ns < boundary_ns[-1])
+    partial = inside & (calls.members_seen < calls.members_expected)[members.collective]
+    estimate_ns = members.outside_ns[partial]
+    after_ns = schedule.end_ns[members.arrive[partial] + 1] - members.at_ns[partial]
+    after_ns = after_ns - members.wait_ns[partial]
+    most_ns = after_ns - calls.outside_wait_low_ns[members.collective[partial]]
+    share = len(graph.ranks) * len(graph.steps)
+    return (
+        round(int(estimate_ns.sum()) / share),
+        round(int(np.maximum(most_ns, estimate_ns).sum()) / share),
+    )
 
 
 def _exposed(graph: TaskGraph, schedule: Schedule, members: _Members) -> Int64:
@@ -299,21 +315,24 @@ def _of_rank(graph: TaskGraph, meetings: Meetings, members: _Members, rank: int)
     met = mine & np.isin(members.collective, meetings.collective)
     last = meetings.last_rank == rank
     sure = last & meetings.resolved
-    others = max(len(graph.ranks) - 1, 1)
+    shared = np.isin(members.collective, members.collective[met])
+    others = len(np.unique(members.rank[shared & ~mine]))
     causes = {
         cause: int(meetings.exposed_wait_ns[sure & (meetings.cause == cause)].sum())
         for cause in Cause
     }
+    exposed_ns = int(meetings.exposed_wait_ns[sure].sum())
     by_size = sorted(causes.items(), key=lambda item: -item[1])
     return RankLateness(
         rank=rank,
+        others=others,
         meetings=int(met.sum()),
         times_last=int(last.sum()),
         times_resolved=int(sure.sum()),
         late_ns=int(np.median(meetings.late_ns[sure])) if sure.any() else 0,
         caused_wait_ns=int(meetings.caused_wait_ns[sure].sum()),
         own_wait_ns=int(members.wait_ns[met].sum()),
-        cost_ns=round(int(meetings.exposed_wait_ns[sure].sum()) / (others * len(graph.steps))),
+        cost_ns=round(exposed_ns / (max(others, 1) * len(graph.steps))),
         causes={cause: ns for cause, ns in by_size if ns > 0},
         task_name=_name_of_most(graph, meetings, sure),
     )

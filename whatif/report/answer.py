@@ -92,6 +92,8 @@ class LateRank(msgspec.Struct, frozen=True, kw_only=True):
     """What one rank made others wait at collectives, and waited itself."""
 
     rank: int
+    others: int
+    """Ranks that it meets."""
     collectives: int
     """With another member in these files."""
     times_last: int
@@ -104,7 +106,7 @@ class LateRank(msgspec.Struct, frozen=True, kw_only=True):
     own_wait_ns: int
     """Sum of what it waited for others, in all its collectives."""
     cost_ns: int
-    """What each other rank waits for it, exposed, per step."""
+    """What a rank that it meets waits for it, exposed, per step (mean over them)."""
     causes: dict[str, int]
     """Exposed wait inside the steps by cause of the lateness, ns in all."""
 
@@ -149,7 +151,10 @@ class ReadingFacts(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ahead_steps: float | None
     """Of the median rank, in median steps."""
     outside_wait_ns: int
-    """Waiting for members that are not in these files, per step and rank: an estimate."""
+    """Waiting for members that are not in these files, per step and rank: the fastest of equal
+    calls is taken for the transfer."""
+    outside_wait_high_ns: int
+    """The same, if calls with too few equals to compare with did nothing but wait."""
     stragglers: tuple[LateRank, ...]
     """By cost, the most expensive first."""
     long_steps: tuple[LongStepFacts, ...]

@@ -109,21 +109,26 @@ def _of_the_device(bound: RunBound) -> Iterator[str]:
     yield text
 
 
-def late_sentences(reading: RunReading, step_ns: int) -> Iterator[str]:
+def late_sentences(reading: RunReading, step_ns: int, n_ranks: int) -> Iterator[str]:
     """Whom the run waits for, where that costs more than 1 % of the step."""
     worst = reading.late.worst
     if worst is not None and worst.cost_ns > thresholds.STRAGGLER_FRAC * step_ns:
+        alone = worst.others == n_ranks - 1
+        whom = "each other rank" if alone else f"each of the {worst.others} ranks that it meets"
         yield (
-            f"rank {worst.rank} makes each other rank wait {format_ms(worst.cost_ns)} a step "
+            f"rank {worst.rank} makes {whom} wait {format_ms(worst.cost_ns)} a step "
             f"({worst.cost_ns / step_ns:.1%}), last in {worst.times_last} of {worst.meetings} "
             f"collectives: {_why(worst)}"
         )
-    outside_ns = reading.late.outside_wait_ns
-    if outside_ns > thresholds.STRAGGLER_FRAC * step_ns:
-        yield (
-            f"{format_ms(outside_ns)} a step ({outside_ns / step_ns:.1%}) is waiting for ranks "
-            "that are not in these files, if the fastest equal call or the model is the transfer"
+    outside_ns, most_ns = reading.late.outside_wait_ns, reading.late.outside_wait_high_ns
+    if most_ns > thresholds.STRAGGLER_FRAC * step_ns:
+        text = (
+            f"{format_ms(outside_ns)} a step ({outside_ns / step_ns:.1%}) for ranks that are not "
+            "in these files, told by the fastest of equal calls"
         )
+        if most_ns - outside_ns > thresholds.STRAGGLER_FRAC * step_ns:
+            text += f"; up to {format_ms(most_ns)}, as some calls have too few equals to tell"
+        yield text
 
 
 def _why(late: RankLateness) -> str:
@@ -176,11 +181,12 @@ def straggler_table(reading: RunReading, graph: TaskGraph) -> Iterator[str]:
                 f"{format_ms(row.own_wait_ns):>13}{format_ms(row.cost_ns):>12}  {_why(row)}"
             )
         yield from _costly_collectives(late, graph)
-        yield "a step: what each other rank waits for it, exposed; why: share of that waiting"
-    if late.outside_wait_ns:
+        yield "a step: what a rank that meets it waits for it, exposed; why: share of that waiting"
+    if late.outside_wait_high_ns:
         yield (
-            f"waiting for ranks that are not in these files: {format_ms(late.outside_wait_ns)} "
-            "a step and rank; between none of it and all beyond the model's transfer is possible"
+            f"waiting for ranks that are not in these files, a step and rank: "
+            f"{format_ms(late.outside_wait_ns)} by the fastest of equal calls, up to "
+            f"{format_ms(late.outside_wait_high_ns)} where calls with too few equals only waited"
         )
 
 

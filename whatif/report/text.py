@@ -170,7 +170,8 @@ def _waits(findings: Findings) -> Iterator[str]:
 
 def _waited(findings: Findings) -> Iterator[str]:
     """Whom the unchanged run waits for."""
-    return late_sentences(findings.run, findings.baseline.replayed.mean_ns)
+    step_ns = findings.baseline.replayed.mean_ns
+    return late_sentences(findings.run, step_ns, len(findings.graph.ranks))
 
 
 def _rates(findings: Findings) -> Iterator[str]:

@@ -129,6 +129,7 @@ def _reading(run: RunReading) -> ReadingFacts:
         cpu_ahead_ns={str(rank): ahead_ns for rank, ahead_ns in bound.ahead_ns.items()},
         cpu_ahead_steps=bound.ahead_steps,
         outside_wait_ns=run.late.outside_wait_ns,
+        outside_wait_high_ns=run.late.outside_wait_high_ns,
         stragglers=tuple(_late_rank(late) for late in run.late.ranks if late.meetings),
         long_steps=tuple(_long_step(long) for long in run.long_steps),
     )
@@ -137,6 +138,7 @@ def _reading(run: RunReading) -> ReadingFacts:
 def _late_rank(late: RankLateness) -> LateRank:
     return LateRank(
         rank=late.rank,
+        others=late.others,
         collectives=late.meetings,
         times_last=late.times_last,
         times_resolved=late.times_resolved,

@@ -71,6 +71,14 @@ def test_a_data_loader_beside_which_the_device_works_does_not_bind() -> None:
     assert bound.idle_input_frac == 0
 
 
+def test_a_data_loader_that_the_device_waits_for_least_does_not_bind() -> None:
+    """It runs while the device idles, but for 20 of the 110 us before each kernel only."""
+    inside = [(110 * n + 80, 110 * n + 100) for n in range(4)]
+    bound = _bound(_one_after_the_other(100, 50), _fetching(inside))
+    assert bound.by is BoundBy.HOST
+    assert bound.idle_input_frac == pytest.approx(80 / 490)
+
+
 def test_transfers_bind_where_they_are_most_of_the_path() -> None:
     made = GraphBuilder(ranks=(0, 1))
     callers = {rank: made.call(rank, CALL, 10 * US) for rank in made.ranks}

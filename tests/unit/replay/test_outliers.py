@@ -67,6 +67,12 @@ def test_the_rank_that_the_path_lies_on_is_named() -> None:
     assert (grown.spent_ns, grown.usual_ns) == (600 * US, 50 * US)
 
 
+def test_the_long_step_itself_is_not_among_what_is_usual() -> None:
+    (long,) = _long(_steps((5, 905), (100, 100)))
+    (grown,) = long.grown
+    assert (grown.spent_ns, grown.usual_ns) == (905 * US, 5 * US)
+
+
 def test_steps_alike_are_no_outliers() -> None:
     assert _long(_steps((0, 40, 0), (100, 100, 100))) == ()
     assert _long(_steps((0,), (100,))) == ()

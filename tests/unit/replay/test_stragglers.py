@@ -114,6 +114,8 @@ def test_a_rank_that_waited_in_another_group_is_late_by_that() -> None:
     made.collective(50 * US, callers=outer, after={0: alone, 1: joined[0]}, stream=21)
     found = _late(made.build())
     assert _of(found, 2).causes == {Cause.COMPUTE: 400 * US}
+    assert (_of(found, 2).others, _of(found, 2).cost_ns) == (1, 400 * US)
+    assert _of(found, 1).others == 2
     assert _of(found, 1).causes.keys() == {Cause.WAIT}
 
 
@@ -160,6 +162,7 @@ def test_one_rank_alone_waits_outside(tmp_path: Path) -> None:
     assert len(found.meetings.collective) == 0
     assert found.worst is None
     assert found.outside_wait_ns == 2 * 390 * US
+    assert found.outside_wait_high_ns >= found.outside_wait_ns
 
 
 def test_a_graph_without_collectives_has_nobody_late() -> None:
