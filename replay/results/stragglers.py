@@ -7,7 +7,7 @@ import numpy as np
 from ingest.vocab import LaneKind, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph import thresholds
-from replay.graph.arrays import Bool, Int32, Int64, TaskGraph
+from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.causes import NOT_FETCHING, Cause, Fetching, fetching_ns, task_causes
 from replay.results.cover import cover, disjoint
@@ -283,31 +283,37 @@ def _exposed(graph: TaskGraph, schedule: Schedule, members: _Members) -> Int64:
     """
     window = step_times(graph, schedule).boundary_ns[[0, -1]]
     exposed_ns = np.zeros(len(members.arrive), np.int64)
+    busy = _busy(graph)
+    busy_rank = graph.tasks.rank[busy]
     for rank in np.unique(members.rank):
         mine = np.flatnonzero(members.rank == rank)
         mine = mine[np.argsort(members.at_ns[mine], kind="stable")]
         end_ns = members.at_ns[mine] + members.wait_ns[mine]
         lo_ns, hi_ns = disjoint(np.clip(members.at_ns[mine], *window), np.clip(end_ns, *window))
-        busy = _busy(graph, int(rank))
-        hiding = cover(schedule.start_ns[busy], schedule.end_ns[busy])
+        own = busy[np.searchsorted(busy_rank, rank) : np.searchsorted(busy_rank, rank, "right")]
+        hiding = cover(schedule.start_ns[own], schedule.end_ns[own])
         exposed_ns[mine] = hi_ns - lo_ns - hiding.within(lo_ns, hi_ns)
     return exposed_ns
 
 
-def _busy(graph: TaskGraph, rank: int) -> Int64 | Int32:
-    """Tasks of a rank beside which waiting costs nothing."""
+def _busy(graph: TaskGraph) -> Int64:
+    """Tasks beside which waiting of their rank costs nothing, by rank."""
     tasks = graph.tasks
-    mine = tasks.rank == rank
-    kind = tasks.kind
-    links = np.array([lane.kind == LaneKind.LINK for lane in graph.lanes] + [False], bool)
-    device = mine & (kind >= TaskKind.KERNEL) & (kind <= TaskKind.TRANSFER) & ~links[tasks.lane]
-    working = mine & (kind == TaskKind.KERNEL)
-    if not device.any():
-        steps = np.array([lane.steps for lane in graph.lanes] + [False], bool)
-        working = mine & ((kind == TaskKind.HOST_WORK) | (kind == TaskKind.HOST_CALL))
-        carrying = working & steps[tasks.lane]
-        working = carrying if carrying.any() else working
-    return np.flatnonzero(working | (mine & (kind == TaskKind.TRANSFER)))
+    kind, links, carrying = tasks.kind, _lanes(graph, links=True), _lanes(graph, links=False)
+    on_device = (kind >= TaskKind.KERNEL) & (kind <= TaskKind.TRANSFER) & ~links
+    with_device = np.isin(tasks.rank, np.unique(tasks.rank[on_device]))
+    host = ~with_device & ((kind == TaskKind.HOST_WORK) | (kind == TaskKind.HOST_CALL))
+    with_steps = np.isin(tasks.rank, np.unique(tasks.rank[host & carrying]))
+    host &= carrying | ~with_steps
+    ids = np.flatnonzero((kind == TaskKind.KERNEL) | (kind == TaskKind.TRANSFER) | host)
+    return ids[np.argsort(tasks.rank[ids], kind="stable")]
+
+
+def _lanes(graph: TaskGraph, *, links: bool) -> Bool:
+    """Per task: it runs on a link, or on a thread that carries steps."""
+    chosen = [lane.kind == LaneKind.LINK if links else lane.steps for lane in graph.lanes]
+    of_task: Bool = np.array([*chosen, False], bool)[graph.tasks.lane]
+    return of_task
 
 
 def _of_rank(graph: TaskGraph, meetings: Meetings, members: _Members, rank: int) -> RankLateness:

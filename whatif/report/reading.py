@@ -17,6 +17,7 @@ from replay.results.stragglers import NOT_RESOLVED, RankLateness, Stragglers, st
 COLLECTIVES_SHOWN = 8
 """The collectives that cost most, in `replay check`."""
 CAUSES_SHOWN = 2
+NAME_WIDTH = 40
 LEAST_FRAC = 0.005
 """Shares below round to nothing."""
 
@@ -118,7 +119,7 @@ def late_sentences(reading: RunReading, step_ns: int, n_ranks: int) -> Iterator[
         yield (
             f"rank {worst.rank} makes {whom} wait {format_ms(worst.cost_ns)} a step "
             f"({worst.cost_ns / step_ns:.1%}), last in {worst.times_last} of {worst.meetings} "
-            f"collectives: {_why(worst)}"
+            f"collectives: {_why(worst)}{_held_by(worst)}"
         )
     outside_ns, most_ns = reading.late.outside_wait_ns, reading.late.outside_wait_high_ns
     if most_ns > thresholds.STRAGGLER_FRAC * step_ns:
@@ -142,6 +143,18 @@ def _why(late: RankLateness) -> str:
         if ns / total_ns > LEAST_FRAC
     ]
     return ", ".join(told_causes)
+
+
+def _held_by(late: RankLateness) -> str:
+    """The call or operator that the host of a late rank was longest in.
+
+    No kernel is told: a slow device slows all of them.
+    """
+    name = late.task_name
+    if not name or next(iter(late.causes)) is not Cause.HOST:
+        return ""
+    cut = name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 3]}..."
+    return f" (longest in {cut})"
 
 
 def _late_by(cause: Cause) -> str:

@@ -20,6 +20,19 @@ def test_a_slow_rank_is_named_with_its_cost_and_cause() -> None:
     assert "device compute 100%" in text
 
 
+def test_the_call_that_holds_a_late_host_is_named() -> None:
+    made = GraphBuilder(ranks=(0, 1))
+    callers = {}
+    for rank in made.ranks:
+        if rank == 1:
+            made.call(rank, "cudaFree", 300 * US)
+        made.host(rank, "aten::mm", 20 * US)
+        callers[rank] = made.call(rank, "cudaLaunchKernel", 5 * US)
+    made.collective(50 * US, callers=callers)
+    text = " ".join(render(findings_of(made.build())).split())
+    assert "host work 100% (longest in cudaFree)" in text
+
+
 def test_ranks_alike_leave_the_waiting_unsaid() -> None:
     assert "waits " not in render(findings_of(data_parallel()))
 
