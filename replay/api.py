@@ -10,12 +10,15 @@ from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
 from replay.graph.build import build
+from replay.results.causes import find_fetching
 from replay.results.fidelity import baseline
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
 from whatif.levers import levers
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
+from whatif.report.rates import NOTHING_SAID, Workload
+from whatif.report.reading import read_run
 from whatif.report.view import answer_of
 from whatif.scenario import Scenario
 from whatif.study import study
@@ -52,13 +55,16 @@ def analyse(
     *,
     window: Window = WHOLE,
     options: IngestOptions = DEFAULTS,
+    workload: Workload = NOTHING_SAID,
 ) -> Answer:
     """Read traces (or a store), replay them, and answer the scenario.
 
     Raises:
         UserError: the traces cannot be read or the scenario does not fit them; its children tell.
     """
-    found = examine(paths, scenario, window=window, options=options, with_levers=False)
+    found = examine(
+        paths, scenario, window=window, options=options, workload=workload, with_levers=False
+    )
     return answer_of(found)
 
 
@@ -68,6 +74,7 @@ def examine(
     *,
     window: Window = WHOLE,
     options: IngestOptions = DEFAULTS,
+    workload: Workload = NOTHING_SAID,
     with_levers: bool = True,
 ) -> Findings:
     """The same with everything that the answer is written from: graph, schedules, levers.
@@ -78,6 +85,7 @@ def examine(
     began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
+        fetching = find_fetching(run.store)
         reading = _reading(run)
     base = baseline(built.graph, built.facts)
     asked = study(built.graph, base, scenario) if scenario.transforms else None
@@ -87,6 +95,8 @@ def examine(
         facts=built.facts,
         baseline=base,
         breakdown=breakdown(built.graph, base.schedule),
+        run=read_run(built.graph, base, built.facts, fetching),
+        workload=workload,
         study=asked,
         levers=saving,
         reading=replace(reading, seconds=perf_counter() - began),

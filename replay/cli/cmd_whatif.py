@@ -68,6 +68,28 @@ def whatif(
         int | None,
         typer.Option(metavar="N", help="GPUs that the link joins, for --nvlink."),
     ] = None,
+    tokens_per_step: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", min=0, help="Tokens that a step of the whole job takes, for tokens/s."
+        ),
+    ] = None,
+    samples_per_step: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", min=0, help="Samples that a step of the whole job takes, for samples/s."
+        ),
+    ] = None,
+    flops_per_step: Annotated[
+        float | None,
+        typer.Option(
+            metavar="F", min=0, help="FLOPs of the model in a step of the whole job, for MFU."
+        ),
+    ] = None,
+    steps_total: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Steps of the whole training, for GPU-hours."),
+    ] = None,
     steps: options.Steps = None,
     ranks: options.Ranks = None,
     format_: options.AnswerForm = options.AnswerFormat.TABLE,
@@ -87,12 +109,19 @@ def whatif(
     from replay.api import Window, examine
     from replay.cli.what_ifs import Base, scenario_of
     from whatif.report.answer import to_json
+    from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
     base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
     asked = scenario_of(typed(ctx), base)
     as_json = json or format_ is options.AnswerFormat.JSON
+    workload = Workload(
+        tokens_per_step=tokens_per_step,
+        samples_per_step=samples_per_step,
+        flops_per_step=flops_per_step,
+        steps_total=steps_total,
+    )
     part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     with console.progress() as progress:
         reading = reading_options(
@@ -102,7 +131,14 @@ def whatif(
             window=window,
             progress=progress,
         )
-        findings = examine(traces, asked, window=part, options=reading, with_levers=not as_json)
+        findings = examine(
+            traces,
+            asked,
+            window=part,
+            options=reading,
+            workload=workload,
+            with_levers=not as_json,
+        )
     console.report_failed(findings.reading.failed)
     if as_json:
         console.show(to_json(answer_of(findings)).decode())

@@ -1,4 +1,7 @@
-"""Every threshold of the graph rules, in one place; DESIGN sections 2 and 3 give the evidence."""
+"""Every threshold of the graph rules and of the reading of a run, in one place.
+
+DESIGN sections 2 and 3 give the evidence of the rules.
+"""
 
 SILENCE_NS = 200_000
 """A stretch of a thread shorter than this is never taken for a wait."""
@@ -51,3 +54,14 @@ DEFAULT_LINK_NS = 50_000
 DEFAULT_SYNC_NS = 5_000
 DEFAULT_HAND_OUT_NS = 150_000
 DEFAULT_HAND_BACK_NS = 70_000
+
+LONG_STEP = 1.5
+"""A step this many times the median is named."""
+GROWN_FRAC = 0.1
+"""What makes up less than this part of such a step's growth is not told."""
+MOSTLY_FRAC = 0.5
+"""A lateness is told by the cause (or name) that makes up at least this part of it."""
+ONE_RANK_FRAC = 2 / 3
+"""A critical path of which this part lies on one of several ranks is that rank's."""
+STRAGGLER_FRAC = 0.01
+"""Waiting for one rank is told where it costs the others more than this part of the step."""

@@ -19,6 +19,11 @@ STRUCTS = {
     answer.RankFacts: SCHEMA["properties"]["ranks"]["items"],
     answer.BreakdownFacts: SCHEMA["properties"]["breakdown"],
     answer.Parts: SCHEMA["$defs"]["parts"],
+    answer.ReadingFacts: SCHEMA["properties"]["reading"],
+    answer.LateRank: SCHEMA["$defs"]["late_rank"],
+    answer.LongStepFacts: SCHEMA["$defs"]["long_step"],
+    answer.GrownPart: SCHEMA["$defs"]["grown_part"],
+    answer.RateFacts: SCHEMA["properties"]["rates"],
 }
 
 
@@ -31,10 +36,17 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
     assert set(STRUCTS) == structs
 
 
-def test_fields_are_required_properties_in_the_same_order() -> None:
+ADDED_LATER = {answer.Answer: ("reading", "rates")}
+"""Optional in the schema, so that older answers stay valid."""
+
+
+def test_fields_are_properties_in_the_same_order_and_required_unless_added_later() -> None:
     for struct, described in STRUCTS.items():
-        assert tuple(described["properties"]) == struct.__struct_fields__
-        assert tuple(described["required"]) == struct.__struct_fields__
+        fields = struct.__struct_fields__
+        later = ADDED_LATER.get(struct, ())
+        assert tuple(described["properties"]) == fields
+        assert tuple(described["required"]) == fields[: len(fields) - len(later)]
+        assert fields[len(fields) - len(later) :] == later
         assert described["additionalProperties"] is False
 
 

@@ -1,4 +1,4 @@
-"""The catalog of accelerators: device names as profilers write them, and scale-up links."""
+"""The catalog of accelerators: names as profilers write them, matrix peaks, scale-up links."""
 
 from functools import cache
 from pathlib import Path
@@ -32,12 +32,20 @@ class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Accelerators that one link domain joins where that is not the node: 2 for a bridge."""
 
 
+class Matmul(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dense matrix peak, without sparsity: what MFU is measured against."""
+
+    dtype: str
+    flops_per_s: Number
+
+
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One device of the catalog."""
 
     name: str
     aliases: tuple[str, ...]
     """As profilers write the device, and short names; case and maker do not matter."""
+    matmul: Matmul | None = None
     scale_up: ScaleUp | None = None
     note: str = ""
 

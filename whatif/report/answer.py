@@ -1,7 +1,8 @@
 """The answer as data: the JSON contract, field by field.
 
 `schema/answer.schema.json` beside this file says the same in JSON Schema; null stands for what is
-not known. A new field is a new minor version of the schema and never changes an old one.
+not known. A new field is a new minor version of the schema, is optional there and never changes an
+old one.
 """
 
 import msgspec
@@ -87,6 +88,96 @@ class BreakdownFacts(msgspec.Struct, frozen=True, kw_only=True):
     predicted: Parts | None
 
 
+class LateRank(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rank made others wait at collectives, and waited itself."""
+
+    rank: int
+    others: int
+    """Ranks that it meets."""
+    collectives: int
+    """With another member in these files."""
+    times_last: int
+    times_resolved: int
+    """Of these, by more than the clocks are uncertain; the figures below rest on them."""
+    late_ns: int
+    """Median lateness against the median of the other members."""
+    caused_wait_ns: int
+    """Sum of what the other members waited."""
+    own_wait_ns: int
+    """Sum of what it waited for others, in all its collectives."""
+    cost_ns: int
+    """What a rank that it meets waits for it, exposed, per step (mean over them)."""
+    causes: dict[str, int]
+    """Exposed wait inside the steps by cause of the lateness, ns in all."""
+
+
+class GrownPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Work of one kind that a long step has more of on its critical path."""
+
+    cause: str
+    name: str
+    """Call or operator for host work, class for device work; empty for the rest."""
+    rank: int | None
+    spent_ns: int
+    usual_ns: int
+    """Median of the other steps."""
+
+
+class LongStepFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A step more than 1.5 times the median."""
+
+    step: int
+    step_ns: int
+    median_ns: int
+    grown: tuple[GrownPart, ...]
+
+
+class ReadingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What binds the unchanged run, whom it waits for, which steps stand out."""
+
+    bound_by: str
+    bound_rank: int | None
+    """The rank that most of the critical path lies on; None when it is shared, or for one rank."""
+    path_frac: dict[str, float]
+    """Share of the critical path by cause; they add up to 1."""
+    idle_frac: float | None
+    """Part of the steps in which a device does nothing; None without a device."""
+    idle_launch_frac: float | None
+    """Part of the steps in which an idle device waits for its next launch."""
+    idle_input_frac: float | None
+    """Part of that in which the host is inside its data loader."""
+    cpu_ahead_ns: dict[str, int]
+    """By rank: median time from the end of a launching call to the start of its device task."""
+    cpu_ahead_steps: float | None
+    """Of the median rank, in median steps."""
+    outside_wait_ns: int
+    """Waiting for members that are not in these files, per step and rank: the fastest of equal
+    calls is taken for the transfer."""
+    outside_wait_high_ns: int
+    """The same, if calls with too few equals to compare with did nothing but wait."""
+    stragglers: tuple[LateRank, ...]
+    """By cost, the most expensive first."""
+    long_steps: tuple[LongStepFacts, ...]
+
+
+class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the given workload makes of a step; null = not given or not known."""
+
+    step_ns: int
+    """The predicted step, or the measured one where no what-if was asked."""
+    tokens_per_s: float | None
+    samples_per_s: float | None
+    mfu_frac: float | None
+    peak_flops_per_s: float | None
+    """Dense matrix peak of one accelerator, that `mfu_frac` is measured against."""
+    peak_dtype: str | None
+    gpus: int | None
+    gpus_assumed: str
+    """What the count rests on where the trace does not record it; empty where it does."""
+    run_s: float | None
+    gpu_hours: float | None
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What `replay TRACE --json` prints."""
 
@@ -97,6 +188,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     prediction: Prediction | None
     ranks: tuple[RankFacts, ...]
     breakdown: BreakdownFacts
+    reading: ReadingFacts | None = None
+    rates: RateFacts | None = None
+    """None when no workload was given."""
 
 
 def to_json(answer: Answer) -> bytes:

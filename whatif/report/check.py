@@ -8,7 +8,8 @@ from ingest.vocab import EdgeKind, Evidence
 from replay.results.critical_path import path_shares
 from whatif.report.advice import advice
 from whatif.report.findings import Findings
-from whatif.report.text import long_steps, render
+from whatif.report.reading import long_step_sentences, straggler_table
+from whatif.report.text import render
 
 LEAST_SHARE = 0.0005
 """Of the critical path, for a class to be told."""
@@ -21,8 +22,10 @@ def render_check(findings: Findings) -> str:
         ("edges", _edges(findings)),
         ("lags", _lags(findings)),
         ("critical path", _path(findings)),
+        ("stragglers", straggler_table(findings.run, findings.graph)),
+        ("ahead", _ahead(findings)),
         ("data", _issues(findings)),
-        ("steps", long_steps(findings)),
+        ("steps", long_step_sentences(findings.run)),
         ("what would raise the grade", advice(findings)),
     )
     lines = [render(findings)]
@@ -80,6 +83,14 @@ def _path(findings: Findings) -> Iterator[str]:
     yield f"without a known cause: {format_ms(trust.unexplained_path_ns)} of the whole window"
     yield f"median error of a device start, strict: {trust.start_error_ns / 1e3:,.1f} us"
     yield f"device tasks without a recorded launch: {trust.unlinked_frac:.1%}"
+
+
+def _ahead(findings: Findings) -> Iterator[str]:
+    """How long device work of each rank waits from the end of its launch to its start."""
+    bound = findings.run.bound
+    for rank, ahead_ns in bound.ahead_ns.items():
+        steps = f"{ahead_ns / bound.step_ns:.2f} steps" if bound.step_ns else "-"
+        yield f"rank {rank:<6}CPU ahead of its device by {format_ms(ahead_ns):>11}  {steps:>12}"
 
 
 def _issues(findings: Findings) -> Iterator[str]:

@@ -8,6 +8,8 @@ from replay.graph.facts import GraphFacts
 from replay.results.fidelity import Baseline
 from replay.results.metrics import Breakdown
 from whatif.levers import Lever
+from whatif.report.rates import Workload
+from whatif.report.reading import RunReading
 from whatif.study import Study
 
 
@@ -35,6 +37,10 @@ class Findings:
     baseline: Baseline
     breakdown: Breakdown
     """Of the unchanged replay."""
+    run: RunReading
+    """Of the unchanged replay."""
+    workload: Workload
+    """What a step is said to do; empty when nothing was said."""
     study: Study | None
     levers: tuple[Lever, ...]
     """Empty when they were not asked for."""

@@ -8,17 +8,19 @@ import numpy as np
 from ingest.units import format_ms
 from whatif.report.advice import advice
 from whatif.report.findings import Findings, Reading
+from whatif.report.rates import accelerators, rate_lines
+from whatif.report.reading import bound_sentence, late_sentences, long_step_sentences
 from whatif.report.view import gpu_names
 
 WIDTH = 100
 LINES = 40
+FEWEST_NOTES = 3
+"""Lines that the notes need to say that there are some."""
 NOTABLE_FRAC = 0.02
 """A rank is told where its step is this far from the median rank's."""
 RANKS_SHOWN = 4
 RECORDED = "distributedInfo"
 """Source of a rank that the file itself states."""
-LONG_STEP = 1.5
-"""A step this many times the median is named."""
 
 DEVICE_ROWS = (
     ("compute", "compute_ns"),
@@ -38,18 +40,28 @@ HOST_ROWS = (
 
 
 def render(findings: Findings) -> str:
-    """The whole answer; the notes give way where it would not fit on a screen."""
-    sections = [
+    """The whole answer; what is waited for and the notes give way where it would not fit."""
+    lines = _joined(_sections(findings, [*_bound(findings), *_waits(findings)]))
+    waits: list[str] = []
+    if len(lines) > LINES - FEWEST_NOTES:
+        lines = _joined(_sections(findings, list(_bound(findings))))
+        waits = list(_waited(findings))
+    notes = [*waits, *_notes(findings)]
+    return "\n".join([*lines, *_notes_that_fit(notes, LINES - len(lines) - 2)]) + "\n"
+
+
+def _sections(findings: Findings, bound: list[str]) -> list[list[str]]:
+    return [
         list(_read(findings)),
         list(_trust(findings)),
         list(_scenario(findings)),
         list(_steps(findings)),
         list(_ranks(findings)),
+        bound,
+        list(_rates(findings)),
         list(_breakdown(findings)),
         list(_levers(findings)),
     ]
-    lines = _joined(sections)
-    return "\n".join([*lines, *_notes_that_fit(findings, LINES - len(lines) - 2)]) + "\n"
 
 
 def _joined(sections: list[list[str]]) -> list[str]:
@@ -143,6 +155,37 @@ def _ranks(findings: Findings) -> Iterator[str]:
         label = ""
 
 
+def _bound(findings: Findings) -> Iterator[str]:
+    """What holds the unchanged run back."""
+    sentence = bound_sentence(findings.run, has_device=findings.facts.has_device)
+    yield from _folded(f"{'bound':<9}", sentence)
+
+
+def _waits(findings: Findings) -> Iterator[str]:
+    label = "waits"
+    for sentence in _waited(findings):
+        yield from _folded(f"{label:<9}", sentence)
+        label = ""
+
+
+def _waited(findings: Findings) -> Iterator[str]:
+    """Whom the unchanged run waits for."""
+    step_ns = findings.baseline.replayed.mean_ns
+    return late_sentences(findings.run, step_ns, len(findings.graph.ranks))
+
+
+def _rates(findings: Findings) -> Iterator[str]:
+    """Tokens, samples, MFU and GPU-hours, where the step's work was given."""
+    steps = [("measured", findings.baseline.measured.mean_ns)]
+    if findings.study is not None:
+        steps.append(("predicted", findings.study.step_ns))
+    machine = accelerators(findings.graph, has_device=findings.facts.has_device)
+    label = "rates"
+    for line in rate_lines(findings.workload, tuple(steps), machine):
+        yield from _folded(f"{label:<9}", line)
+        label = ""
+
+
 def _breakdown(findings: Findings) -> Iterator[str]:
     study, before = findings.study, findings.breakdown
     after = None if study is None else study.predicted
@@ -177,9 +220,8 @@ def _levers(findings: Findings) -> Iterator[str]:
         yield f"{label:<9}no everyday what-if saves 0.5 % of this step"
 
 
-def _notes_that_fit(findings: Findings, room: int) -> list[str]:
+def _notes_that_fit(notes: list[str], room: int) -> list[str]:
     lines: list[str] = []
-    notes = list(_notes(findings))
     for at, note in enumerate(notes):
         label = "notes" if at == 0 else ""
         folded = list(_folded(f"{label:<9}- ", note))
@@ -193,7 +235,7 @@ def _notes_that_fit(findings: Findings, room: int) -> list[str]:
 def _notes(findings: Findings) -> Iterator[str]:
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
-    yield from long_steps(findings)
+    yield from long_step_sentences(findings.run)
     if findings.study is not None:
         yield from findings.study.assumptions
     guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]
@@ -203,15 +245,6 @@ def _notes(findings: Findings) -> Iterator[str]:
     if issues:
         told = ", ".join(f"{name} {count:,}" for name, count in sorted(issues.items()))
         yield f"oddities of the data: {told}"
-
-
-def long_steps(findings: Findings) -> Iterator[str]:
-    """A sentence for each recorded step far longer than the median."""
-    steps_ns = findings.baseline.measured.per_step_ns
-    median_ns = float(np.median(steps_ns))
-    for number, step_ns in zip(findings.graph.steps, steps_ns.tolist(), strict=True):
-        if median_ns > 0 and step_ns > LONG_STEP * median_ns:
-            yield f"step {number} took {format_ms(step_ns)}, {step_ns / median_ns:.1f}x the median"
 
 
 def numbers(values: list[int] | tuple[int, ...]) -> str:

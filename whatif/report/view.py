@@ -5,17 +5,26 @@ from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.fidelity import Baseline, Trust
 from replay.results.metrics import Breakdown
+from replay.results.outliers import LongStep
+from replay.results.stragglers import RankLateness
 from whatif.report.answer import (
     Answer,
     BaselineFacts,
     BreakdownFacts,
+    GrownPart,
+    LateRank,
+    LongStepFacts,
     Parts,
     Prediction,
     RankFacts,
+    RateFacts,
+    ReadingFacts,
     TraceFacts,
     TrustFacts,
 )
 from whatif.report.findings import Findings
+from whatif.report.rates import accelerators, rates
+from whatif.report.reading import RunReading
 from whatif.study import Study
 
 
@@ -36,6 +45,8 @@ def answer_of(findings: Findings) -> Answer:
             baseline=_parts(findings.breakdown),
             predicted=None if study is None else _parts(study.predicted),
         ),
+        reading=_reading(findings.run),
+        rates=_rates(findings) if findings.workload.is_given else None,
     )
 
 
@@ -103,4 +114,75 @@ def _parts(parts: Breakdown) -> Parts:
         exposed_memcpy_ns=parts.exposed_memcpy_ns,
         idle_ns=parts.idle_ns,
         exposed_wait_ns=parts.exposed_wait_ns,
+    )
+
+
+def _reading(run: RunReading) -> ReadingFacts:
+    bound = run.bound
+    return ReadingFacts(
+        bound_by=str(bound.by),
+        bound_rank=bound.rank,
+        path_frac={cause.name.lower(): share for cause, share in bound.path_frac.items()},
+        idle_frac=bound.idle_frac,
+        idle_launch_frac=bound.idle_launch_frac,
+        idle_input_frac=bound.idle_input_frac,
+        cpu_ahead_ns={str(rank): ahead_ns for rank, ahead_ns in bound.ahead_ns.items()},
+        cpu_ahead_steps=bound.ahead_steps,
+        outside_wait_ns=run.late.outside_wait_ns,
+        outside_wait_high_ns=run.late.outside_wait_high_ns,
+        stragglers=tuple(_late_rank(late) for late in run.late.ranks if late.meetings),
+        long_steps=tuple(_long_step(long) for long in run.long_steps),
+    )
+
+
+def _late_rank(late: RankLateness) -> LateRank:
+    return LateRank(
+        rank=late.rank,
+        others=late.others,
+        collectives=late.meetings,
+        times_last=late.times_last,
+        times_resolved=late.times_resolved,
+        late_ns=late.late_ns,
+        caused_wait_ns=late.caused_wait_ns,
+        own_wait_ns=late.own_wait_ns,
+        cost_ns=late.cost_ns,
+        causes={cause.name.lower(): wait_ns for cause, wait_ns in late.causes.items()},
+    )
+
+
+def _long_step(long: LongStep) -> LongStepFacts:
+    return LongStepFacts(
+        step=long.step,
+        step_ns=long.step_ns,
+        median_ns=long.median_ns,
+        grown=tuple(
+            GrownPart(
+                cause=more.cause.name.lower(),
+                name=more.name,
+                rank=more.rank,
+                spent_ns=more.spent_ns,
+                usual_ns=more.usual_ns,
+            )
+            for more in long.grown
+        ),
+    )
+
+
+def _rates(findings: Findings) -> RateFacts:
+    study = findings.study
+    step_ns = findings.baseline.measured.mean_ns if study is None else study.step_ns
+    machine = accelerators(findings.graph, has_device=findings.facts.has_device)
+    found = rates(findings.workload, step_ns, machine)
+    peak = machine.device.matmul if machine is not None and machine.device is not None else None
+    return RateFacts(
+        step_ns=step_ns,
+        tokens_per_s=found.tokens_per_s,
+        samples_per_s=found.samples_per_s,
+        mfu_frac=found.mfu_frac,
+        peak_flops_per_s=None if peak is None else peak.flops_per_s.value,
+        peak_dtype=None if peak is None else peak.dtype,
+        gpus=None if machine is None else machine.count,
+        gpus_assumed="" if machine is None else machine.assumed,
+        run_s=found.run_s,
+        gpu_hours=found.gpu_hours,
     )

@@ -10,6 +10,8 @@ from replay.results.metrics import breakdown
 from tests.builders import facts_of
 from whatif.levers import Lever
 from whatif.report.findings import Findings, Reading
+from whatif.report.rates import NOTHING_SAID, Workload
+from whatif.report.reading import read_run
 from whatif.scenario import Scenario
 from whatif.study import study
 from whatif.transforms.registry import Transform
@@ -42,6 +44,7 @@ def findings_of(
     facts: GraphFacts | None = None,
     levers: tuple[Lever, ...] = (),
     reading: Reading = READING,
+    workload: Workload = NOTHING_SAID,
 ) -> Findings:
     """What a run with this graph would have been found to be."""
     known = facts or replace(
@@ -54,6 +57,8 @@ def findings_of(
         facts=known,
         baseline=base,
         breakdown=breakdown(graph, base.schedule),
+        run=read_run(graph, base, known),
+        workload=workload,
         study=asked,
         levers=levers,
         reading=reading,

@@ -31,6 +31,10 @@ step     measured          2.41 ms
          replayed          2.41 ms
          predicted         2.21 ms   speedup 1.090x   range 2.21 ms to 2.21 ms
 
+bound    GPU-bound on rank 1: 83% of the critical path is device compute | CPU 0.3 steps ahead
+waits    rank 1 makes each other rank wait 1.00 ms a step (41.5%), last in 1 of 1 collectives:
+         device compute 100%
+
 where    per step, mean over ranks           before         after        change
          compute                            1.50 ms       1.50 ms       0.00 ms
          exposed communication              0.90 ms       0.70 ms      -0.20 ms

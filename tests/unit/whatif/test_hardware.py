@@ -31,6 +31,23 @@ def test_a_name_of_the_profiler_has_the_vendors_rate(name: str, bytes_per_s: flo
     assert device.scale_up.bytes_per_s.value == bytes_per_s
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "flops_per_s"),
+    [
+        ("NVIDIA H100 80GB HBM3", "bf16", 989.5e12),
+        ("NVIDIA A100-SXM4-80GB", "bf16", 312e12),
+        ("Tesla V100-SXM2-16GB", "fp16", 125e12),
+        ("AMD Instinct MI300X", "bf16", 1307.4e12),
+    ],
+)
+def test_the_matrix_peak_is_dense_and_names_its_dtype(
+    name: str, dtype: str, flops_per_s: float
+) -> None:
+    peak = require(name).matmul
+    assert peak is not None
+    assert (peak.dtype, peak.flops_per_s.value) == (dtype, flops_per_s)
+
+
 def test_cards_without_a_link_have_no_rate() -> None:
     assert all(require(name).scale_up is None for name in ("NVIDIA L4", "NVIDIA L40S"))
 
@@ -54,7 +71,9 @@ def test_an_unknown_device_is_refused_with_the_nearest_names() -> None:
 
 
 def test_every_number_has_a_page_and_a_date() -> None:
-    numbers = [device.scale_up.bytes_per_s for device in catalog().accelerators if device.scale_up]
+    devices = catalog().accelerators
+    numbers = [device.scale_up.bytes_per_s for device in devices if device.scale_up]
+    numbers += [device.matmul.flops_per_s for device in devices if device.matmul]
     assert numbers
     assert all(number.source.startswith("https://") for number in numbers)
     assert all(number.date.startswith("20") for number in numbers)

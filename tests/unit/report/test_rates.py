@@ -1,0 +1,98 @@
+"""Facts about tokens per second, MFU and GPU-hours."""
+
+from dataclasses import replace
+
+import pytest
+
+from ingest.units import Nanos
+from tests.builders import GraphBuilder, data_parallel, facts_of
+from tests.unit.report.findings import findings_of
+from whatif.report.rates import Workload, accelerators, rate_lines, rates
+from whatif.report.text import render
+from whatif.report.view import answer_of
+from whatif.transforms.network import NetworkScale
+
+SECOND = Nanos(1_000_000_000)
+EVERYTHING = Workload(
+    tokens_per_step=8_192, samples_per_step=4, flops_per_step=1.979e15, steps_total=7_200
+)
+
+
+def test_two_h100_at_their_peak_have_an_mfu_of_one() -> None:
+    machine = accelerators(data_parallel(), has_device=True)
+    assert machine is not None
+    assert (machine.count, machine.assumed) == (2, "")
+    found = rates(EVERYTHING, SECOND, machine)
+    assert (found.tokens_per_s, found.samples_per_s) == (8_192, 4)
+    assert found.mfu_frac == pytest.approx(1)
+    assert (found.run_s, found.gpu_hours) == (7_200, 4)
+
+
+def test_half_the_step_is_twice_the_rate() -> None:
+    machine = accelerators(data_parallel(), has_device=True)
+    whole, half = (rates(EVERYTHING, Nanos(ns), machine) for ns in (SECOND, SECOND // 2))
+    assert half.tokens_per_s == 2 * whole.tokens_per_s
+    assert half.mfu_frac == 2 * whole.mfu_frac
+    assert half.gpu_hours == whole.gpu_hours / 2
+
+
+def test_what_is_not_given_is_not_known() -> None:
+    found = rates(Workload(), SECOND, accelerators(data_parallel(), has_device=True))
+    assert (found.tokens_per_s, found.mfu_frac, found.gpu_hours) == (None, None, None)
+
+
+def test_a_job_of_more_ranks_than_files_counts_all_of_its_devices() -> None:
+    graph = replace(data_parallel(), world_size=64)
+    machine = accelerators(graph, has_device=True)
+    assert machine is not None
+    assert machine.count == 64
+
+
+def test_a_world_size_that_no_file_records_is_said_to_be_assumed() -> None:
+    graph = replace(data_parallel(), world_size=None)
+    machine = accelerators(graph, has_device=True)
+    assert machine is not None
+    assert machine.count == 2
+    lines = list(rate_lines(EVERYTHING, (("measured", SECOND),), machine))
+    assert "of 2 GPUs, if the job has no other ranks than those of these files" in lines
+
+
+def test_a_device_without_a_known_peak_has_no_mfu() -> None:
+    made = GraphBuilder(gpu="Unheard-of 3000")
+    made.kernel(0, "k", 1_000, caller=made.call(0, "launch", 10))
+    machine = accelerators(made.build(), has_device=True)
+    assert rates(EVERYTHING, SECOND, machine).mfu_frac is None
+    text = "\n".join(rate_lines(EVERYTHING, (("measured", SECOND),), machine))
+    assert "MFU is not known" in text
+    assert "MFU 1" not in text
+
+
+def test_without_gpu_rows_there_are_neither_mfu_nor_gpu_hours() -> None:
+    graph = data_parallel()
+    facts = replace(facts_of(graph), has_device=False)
+    text = render(findings_of(graph, facts=facts, workload=EVERYTHING))
+    assert "tokens/s" in text
+    assert "no GPU rows: neither MFU nor GPU-hours" in text
+    assert "GPU-hours\n" not in text.replace("nor GPU-hours\n", "")
+
+
+def test_measured_and_predicted_step_have_a_line_each() -> None:
+    text = render(findings_of(data_parallel(), NetworkScale(factor=2), workload=EVERYTHING))
+    assert "rates    measured   " in text
+    assert "         predicted  " in text
+    assert "dense bf16 of H100 SXM5 80 GB" in text
+
+
+def test_nothing_said_shows_nothing() -> None:
+    findings = findings_of(data_parallel())
+    assert "rates" not in render(findings)
+    assert answer_of(findings).rates is None
+
+
+def test_the_answer_holds_the_rates_of_the_predicted_step() -> None:
+    asked = answer_of(findings_of(data_parallel(), NetworkScale(factor=2), workload=EVERYTHING))
+    assert asked.rates is not None
+    assert asked.prediction is not None
+    assert asked.rates.step_ns == asked.prediction.step_ns
+    assert asked.rates.tokens_per_s == pytest.approx(8_192e9 / asked.prediction.step_ns)
+    assert (asked.rates.gpus, asked.rates.peak_dtype) == (2, "bf16")
