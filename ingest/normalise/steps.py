@@ -90,9 +90,10 @@ def _cut_off(gathered: Gathered, ids: Int64) -> Bool:
     """Last steps of files that end before their events do."""
     whole = np.array([file.parsed.complete for file in gathered.files], bool)
     trace = gathered.trace[ids]
-    last = np.zeros(len(ids), bool)
+    last: Bool = np.zeros(len(ids), bool)
     last[[np.flatnonzero(trace == one)[-1] for one in np.unique(trace)]] = True
-    return last & ~whole[trace]
+    last &= ~whole[trace]
+    return last
 
 
 def _bare(gathered: Gathered, ids: Int64) -> Bool:
