@@ -127,7 +127,7 @@ def test_parts_of_the_breakdown_add_up_to_the_step(run: Replayed) -> None:
 
 def test_path_fills_the_window(run: Replayed) -> None:
     path = run.base.path
-    assert path.span_ns.sum() + path.lag_ns.sum() == path.length_ns
+    assert path.span_ns.sum() + path.lag_ns.sum() + path.residual_ns.sum() == path.length_ns
 
 
 def test_compiled_pass_equals_its_oracle() -> None:

@@ -5,22 +5,20 @@ from collections.abc import Iterator
 from ingest.issues import BY_NAME
 from ingest.units import format_ms
 from ingest.vocab import EdgeKind, Evidence
-from replay.results.critical_path import path_shares
 from whatif.report.advice import advice
 from whatif.report.findings import Findings
+from whatif.report.path import idle_lines, path_lines
 from whatif.report.text import long_steps, render
-
-LEAST_SHARE = 0.0005
-"""Of the critical path, for a class to be told."""
 
 
 def render_check(findings: Findings) -> str:
-    """The answer, then files, edges, lags, the critical path and the oddities of the data."""
+    """The answer, then files, edges, lags, the critical path, idle devices, odd data."""
     sections = (
         ("files", _files(findings)),
         ("edges", _edges(findings)),
         ("lags", _lags(findings)),
         ("critical path", _path(findings)),
+        ("idle devices", idle_lines(findings)),
         ("data", _issues(findings)),
         ("steps", long_steps(findings)),
         ("what would raise the grade", advice(findings)),
@@ -72,10 +70,7 @@ def _lags(findings: Findings) -> Iterator[str]:
 
 
 def _path(findings: Findings) -> Iterator[str]:
-    shares = path_shares(findings.graph, findings.baseline.path)
-    for name, share in sorted(shares.items(), key=lambda item: -item[1]):
-        if share >= LEAST_SHARE:
-            yield f"{name:<16}{share:>7.1%}"
+    yield from path_lines(findings)
     trust = findings.baseline.trust
     yield f"without a known cause: {format_ms(trust.unexplained_path_ns)} of the whole window"
     yield f"median error of a device start, strict: {trust.start_error_ns / 1e3:,.1f} us"
