@@ -281,7 +281,9 @@ class Store:
                 shutil.copyfileobj(self._file, copy, _COPIED_AT_ONCE)
                 os.fchmod(copy.fileno(), os.fstat(self._file.fileno()).st_mode)
             with _writing(), type(self)(duckdb.connect(name, config=_FILLING), Path(name)) as store:
+                store._connection.begin()
                 store.run_file(RESULTS_FILE)
+                store._connection.commit()
                 for table, columns in tables.items():
                     store._insert_columns(table, columns)
                 store._connection.execute(

@@ -93,7 +93,7 @@ COMMENT ON COLUMN task.step IS 'Recorded step in which the task was issued; NULL
 COMMENT ON COLUMN task.name IS 'Kernel, call, or innermost operator of host work; NULL for none.';
 COMMENT ON COLUMN task.class IS 'host, or the class of the device work as in kernel.';
 COMMENT ON COLUMN task.op IS 'Innermost operator around it; NULL for none.';
-COMMENT ON COLUMN task.module IS 'nn.Module or annotation around it; NULL for none.';
+COMMENT ON COLUMN task.module IS 'nn.Module or annotation around it (ProfilerStep is none); NULL for none.';
 COMMENT ON COLUMN task.phase IS 'forward, backward or optimizer; NULL where it is not known.';
 COMMENT ON COLUMN task.collective IS
     'Kind, members and name of the communicator; NULL where it is no collective.';

@@ -11,6 +11,8 @@ from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 from replay.results.metrics import step_times
 from replay.results.walks import chain
 
+_STEP = "ProfilerStep#"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticalPath:
@@ -202,7 +204,7 @@ def shares_by_collective(graph: TaskGraph, pieces: PathPieces) -> tuple[Share, .
 
 def shares_by_module(graph: TaskGraph, pieces: PathPieces) -> tuple[Share, ...]:
     """By `nn.Module` or annotation, with lags and residuals; None is all outside of them."""
-    module = graph.tasks.module[pieces.task].astype(np.int64)
+    module = modules(graph)[pieces.task]
     return _largest_first(_grouped(module, pieces.total_ns, lambda name: graph.names[name]))
 
 
@@ -213,6 +215,13 @@ def shares_by_phase(graph: TaskGraph, pieces: PathPieces) -> tuple[Share, ...]:
     return _largest_first(
         _grouped(phase, pieces.total_ns, lambda number: Phase(number).name.lower())
     )
+
+
+def modules(graph: TaskGraph) -> Int64:
+    """Name of the module or annotation around each task, -1 for none: a step is neither."""
+    steps = np.array([name.startswith(_STEP) for name in graph.names] + [False], bool)
+    module = graph.tasks.module.astype(np.int64)
+    return np.where(steps[module], NONE, module)
 
 
 def collective_label(graph: TaskGraph, kind: int, group: int) -> str:

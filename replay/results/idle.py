@@ -91,8 +91,11 @@ def _occupied(graph: TaskGraph, schedule: Schedule, *, by_stream: bool) -> _Lane
     keys = np.array(places or [(NONE, NONE, NONE)], np.int64)
     if not by_stream:
         keys[:, 2] = NONE
-    lanes, number = np.unique(keys[tasks.lane[ids]], axis=0, return_inverse=True)
-    number = np.asarray(number, np.int64).reshape(-1)
+    used = np.flatnonzero(np.bincount(tasks.lane[ids], minlength=len(keys)))
+    lanes, place = np.unique(keys[used], axis=0, return_inverse=True)
+    number_of_lane = np.zeros(len(keys), np.int64)
+    number_of_lane[used] = place.reshape(-1)
+    number = number_of_lane[tasks.lane[ids]]
     member = tasks.kind[ids] == TaskKind.ARRIVE
     start_ns = schedule.start_ns[ids]
     end_ns = schedule.end_ns[np.where(member, np.minimum(ids + 1, graph.n_tasks - 1), ids)]

@@ -11,7 +11,7 @@ from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Int32, Int64, TaskGraph
 from replay.graph.build import build
 from replay.results import walks
-from replay.results.critical_path import CriticalPath, critical_path, cut_at_steps
+from replay.results.critical_path import CriticalPath, critical_path, cut_at_steps, modules
 from replay.results.idle import device_idle, stream_idle
 from replay.results.metrics import step_times
 from replay.results.slack import slack
@@ -93,7 +93,7 @@ def _tasks(graph: TaskGraph, coll_of_slice: tuple[Int64, Int64]) -> Columns:
         "step": _step(graph, tasks.step),
         "name_id": _id(tasks.name),
         "op_name_id": _id(tasks.op),
-        "module_name_id": _id(tasks.module),
+        "module_name_id": _id(modules(graph)),
         "phase": tasks.phase,
         "class": tasks.kernel_class,
         "ts": tasks.ts_ns,

@@ -7,7 +7,7 @@ from textwrap import wrap
 import numpy as np
 
 from ingest.units import format_ms
-from ingest.vocab import HOST_KINDS, EdgeKind, KernelClass
+from ingest.vocab import HOST_KINDS, EdgeKind, KernelClass, TaskKind
 from replay.graph.arrays import TaskGraph
 from replay.results.critical_path import (
     PathPieces,
@@ -28,7 +28,7 @@ LEAST_SHARE = 0.0005
 """Of the path or of a step, for a part to be told."""
 PARTS, STEPS, LONGEST, GAPS = 5, 8, 5, 3
 """How many of each are told."""
-NAME_WIDTH = 44
+NAME_WIDTH = 40
 BY = (
     ("by class", shares_by_class, ""),
     ("by rank", shares_by_rank, "all ranks"),
@@ -123,7 +123,8 @@ def _piece(graph: TaskGraph, pieces: PathPieces, row: int) -> str:
     task, edge = int(pieces.task[row]), int(pieces.edge[row])
     by = EdgeKind(graph.edges.kind[edge]).name.lower() if edge >= 0 else "release"
     total_ns, before_ns = int(pieces.total_ns[row]), int(pieces.total_ns[row] - pieces.span_ns[row])
-    waited = f", {format_ms(before_ns)} of it lag of {by}"
+    unexplained = 2 * pieces.residual_ns[row] > before_ns
+    waited = f", {format_ms(before_ns)} {'unexplained' if unexplained else f'lag of {by}'}"
     if before_ns < NOTABLE_WAIT * total_ns:
         waited = ""
     return (
@@ -144,7 +145,8 @@ def _gap(graph: TaskGraph, idle: Idle, row: int) -> str:
 def _place(graph: TaskGraph, task: int) -> str:
     """Rank, kind of work and name of a task."""
     tasks = graph.tasks
-    name = graph.names[tasks.name[task]] if tasks.name[task] >= 0 else "no name"
+    waits = tasks.kind[task] == TaskKind.HOST_WAIT
+    name = graph.names[tasks.name[task]] if tasks.name[task] >= 0 else "(waiting)" * waits
     kind = KernelClass(tasks.kernel_class[task]).name.lower()
     work = "host" if tasks.kind[task] in HOST_KINDS else kind
     return f"rank {tasks.rank[task]} {work} {_short(name)}"

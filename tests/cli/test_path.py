@@ -1,0 +1,127 @@
+"""The critical path and idle devices: `check` and the named queries give the same numbers."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import ROOT, Run
+
+REAL = ROOT.parent / "shared" / "traces"
+SETS = (
+    ROOT / "sample_traces" / "ddp8_h100",
+    ROOT / "sample_traces" / "gloo2_cpu",
+    REAL / "v100x4_torchrec_fp32",
+)
+
+
+@pytest.fixture(params=SETS, ids=lambda path: path.name)
+def trace(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    if not path.exists():
+        pytest.skip(f"{path.name} is not here")
+    return path
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """Lines of each section of `check`; those that go on are joined to the line before."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            lines = sections.setdefault(line, [])
+        elif lines and line.startswith(" " * 18) and not lines[-1].startswith("  longest"):
+            lines[-1] = f"{lines[-1]} {line.strip()}"
+        elif line:
+            lines.append(line)
+    return sections
+
+
+def _shares(lines: list[str], title: str) -> list[tuple[str, float]]:
+    """Name and per cent of the parts of the path."""
+    (line,) = [line for line in lines if line.startswith(f"  {title} ")]
+    return [
+        (name, float(share))
+        for name, share in re.findall(r"([^\s,][^,]*) (\d+\.\d)%", line.removeprefix(f"  {title}"))
+    ]
+
+
+def _asked(run: Run, trace: Path, name: str) -> list[dict[str, float]]:
+    rows: list[dict[str, float]] = json.loads(run("sql", trace, "--query", name, "--json").out)
+    return rows
+
+
+def test_shares_by_rank_are_the_same(run: Run, trace: Path) -> None:
+    told = _shares(_sections(run("check", trace).out)["critical path"], "by rank")
+    asked = [(f"{row['rank']}", row["percent"]) for row in _asked(run, trace, "critical_by_rank")]
+    assert told == [(rank, round(percent, 1)) for rank, percent in asked][: len(told)]
+    assert sum(percent for _, percent in asked) == pytest.approx(100)
+
+
+def test_shares_by_class_are_the_same(run: Run, trace: Path) -> None:
+    told = _shares(_sections(run("check", trace).out)["critical path"], "by class")
+    query = """
+        SELECT part, 100 * SUM(dur) / SUM(SUM(dur)) OVER () AS percent
+        FROM critical_summary WHERE dimension = 'class' GROUP BY part
+    """
+    asked = {
+        row["part"]: row["percent"] for row in json.loads(run("sql", trace, query, "--json").out)
+    }
+    assert len(told) >= 3
+    assert told == [(name, pytest.approx(asked[name], abs=0.051)) for name, _ in told]
+
+
+def test_shares_by_module_are_the_same(run: Run, trace: Path) -> None:
+    lines = _sections(run("check", trace).out)["critical path"]
+    asked = _asked(run, trace, "critical_by_module")
+    if all(row["module"] is None for row in asked):
+        assert not any(line.startswith("  by module") for line in lines)
+        return
+    told = _shares(lines, "by module")
+    assert [share for _, share in told] == [
+        pytest.approx(row["percent"], abs=0.051) for row in asked[: len(told)]
+    ]
+
+
+def test_steps_are_the_sums_of_their_pieces(run: Run, trace: Path) -> None:
+    lines = _sections(run("check", trace).out)["critical path"]
+    told = {
+        int(step): float(ms)
+        for step, ms in re.findall(r"  step (\d+) +([\d.]+) ms", "\n".join(lines))
+    }
+    query = "SELECT step, SUM(total_dur) / 1e6 AS ms FROM critical_path GROUP BY step"
+    asked = {row["step"]: row["ms"] for row in json.loads(run("sql", trace, query, "--json").out)}
+    assert told == {step: pytest.approx(ms, abs=0.0051) for step, ms in asked.items()}
+
+
+def test_the_longest_piece_is_the_first_of_the_query(run: Run, trace: Path) -> None:
+    lines = _sections(run("check", trace).out)["critical path"]
+    (told,) = [line for line in lines if line.startswith("  longest")]
+    first = _asked(run, trace, "critical_path")[0]
+    assert float(told.split()[1]) == pytest.approx(first["total_ms"], abs=0.0051)
+    assert f"rank {first['rank']} {first['class']} " in told
+
+
+def test_causes_of_idle_devices_are_the_same(run: Run, trace: Path) -> None:
+    sections = _sections(run("check", trace).out)
+    asked = _asked(run, trace, "idle_causes")
+    if not asked:
+        assert "idle devices" not in sections
+        return
+    told = re.findall(
+        r"^  (\w+) +([\d.]+) ms +[\d.]+% +([\d,]+) gaps?",
+        "\n".join(sections["idle devices"]),
+        re.MULTILINE,
+    )
+    assert [(cause, float(ms), int(gaps.replace(",", ""))) for cause, ms, gaps in told] == [
+        (row["cause"], pytest.approx(row["ms_per_step"], abs=0.0051), row["gaps"]) for row in asked
+    ]
+
+
+def test_idle_of_the_check_is_that_of_the_answer(run: Run, trace: Path) -> None:
+    text = run("check", trace).out
+    sections = _sections(text)
+    if "idle devices" in sections:
+        (idle,) = re.findall(r"^ +idle +([\d.]+) ms", text, re.MULTILINE)
+        assert f"a step          {idle} ms of a device" in sections["idle devices"][0]
