@@ -32,8 +32,6 @@ VIEW_FILES = tuple(sorted(SQL.glob("0[2-9]*.sql")))
 RESULTS_FILE = SQL / "070_results.sql"
 """Tables that a replay fills, with the views on them."""
 SCHEMA_VERSION = "4"
-RESULTS_VERSION = "1"
-"""Of what a replay puts into a store: results of another version are made anew."""
 ROW_GROUP = 122_880
 """Rows that DuckDB packs together: whoever writes much writes multiples of it, since row groups
 that are not full are written again later."""
@@ -211,11 +209,10 @@ class Store:
         """Write what the store says of itself."""
         self.insert("meta", pl.DataFrame({"key": list(values), "value": list(values.values())}))
 
-    @property
-    def has_results(self) -> bool:
+    def has_results(self, version: str) -> bool:
         """The tables of `RESULTS_FILE` are filled, by this version of the replay."""
         rows = self.rows("SELECT value FROM store.meta WHERE key = 'results_version'")
-        return rows == [(RESULTS_VERSION,)]
+        return rows == [(version,)]
 
     def asks_for_results(self, sql: str) -> bool:
         """A query names one of the tables of `RESULTS_FILE` or a view on them.
@@ -231,7 +228,7 @@ class Store:
             return bool(parsed["error_type"] != "parser")
         return bool(tables_in(parsed) & _result_names())
 
-    def add_results(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    def add_results(self, tables: Mapping[str, Mapping[str, Any]], version: str) -> None:
         """Fill the tables of `RESULTS_FILE`; this store has them from now on, and so has its file.
 
         A copy of the file is filled and takes its place, so that other readers keep theirs and an
@@ -240,13 +237,14 @@ class Store:
 
         Args:
             tables: numpy columns by table and name; masked values are NULL.
+            version: of the replay that made them.
 
         Raises:
             UsageError: there is no room for the copy.
         """
         if self._is_current():
             try:
-                filled = self._filled(self.path.resolve().parent, tables)
+                filled = self._filled(self.path.resolve().parent, tables, version)
             except OSError:
                 filled = None
             if filled is not None:
@@ -254,7 +252,7 @@ class Store:
                 filled.replace(self.path.resolve())
                 return
         try:
-            filled = self._filled(Path(tempfile.gettempdir()), tables)
+            filled = self._filled(Path(tempfile.gettempdir()), tables, version)
         except OSError as error:
             raise UsageError(
                 f"cannot write what the replay found: {error.strerror or error}",
@@ -271,7 +269,7 @@ class Store:
         except OSError:
             return False
 
-    def _filled(self, folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> Path:
+    def _filled(self, folder: Path, tables: Mapping[str, Mapping[str, Any]], version: str) -> Path:
         """A copy of the file with the tables filled, under a temporary name in the folder."""
         assert self._file is not None, "stores are filled after they were opened"
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
@@ -288,7 +286,7 @@ class Store:
                     store._insert_columns(table, columns)
                 store._connection.execute(
                     "INSERT OR REPLACE INTO store.meta VALUES ('results_version', $1)",
-                    [RESULTS_VERSION],
+                    [version],
                 )
                 store.flush()
         except BaseException:

@@ -11,7 +11,7 @@ from ingest.errors import TraceError, UsageError, nearest
 from ingest.store import Frame, LazyFrame, Store
 from replay.queries import load
 from replay.queries.load import Value
-from replay.results.tables import fill_results
+from replay.results.tables import fill_results, results_version
 
 _WORTH_TELLING = 5_000_000
 """Events whose graph takes seconds."""
@@ -153,7 +153,7 @@ class Run:
         """Build the graph and put its replay into the store, where a query asks for it first."""
         store = self._opened.store
         if not self._has_results and store.asks_for_results(query):
-            if not store.has_results:
+            if not store.has_results(results_version()):
                 self._announce_replay()
                 fill_results(store)
             self._has_results = True

@@ -314,7 +314,7 @@ COMMENT ON COLUMN stream_idle.dur IS 'Duration, ns.';
 COMMENT ON COLUMN stream_idle.gaps IS
     '1; in the row of short gaps of a step, which are summed, their number.';
 COMMENT ON COLUMN stream_idle.cause IS
-    'What took the most of it: host_late, sync_drain, event_wait, comm_wait, launch_overhead, unknown, no_more_work or short.';
+    'What took the most of it: host_late, sync_drain (also host work after a wait for the device), event_wait, comm_wait, launch_overhead, unknown, no_more_work or short.';
 COMMENT ON COLUMN stream_idle.host_dur IS 'The host was working up to the launch, ns.';
 COMMENT ON COLUMN stream_idle.sync_dur IS
     'The host waited for other device work before it launched, ns.';
@@ -347,7 +347,7 @@ COMMENT ON COLUMN device_idle.dur IS 'Duration, ns.';
 COMMENT ON COLUMN device_idle.gaps IS
     '1; in the row of short gaps of a step, which are summed, their number.';
 COMMENT ON COLUMN device_idle.cause IS
-    'What took the most of it: host_late, sync_drain, event_wait, comm_wait, launch_overhead, unknown, no_more_work or short.';
+    'What took the most of it: host_late, sync_drain (also host work after a wait for the device), event_wait, comm_wait, launch_overhead, unknown, no_more_work or short.';
 COMMENT ON COLUMN device_idle.host_dur IS 'The host was working up to the launch, ns.';
 COMMENT ON COLUMN device_idle.sync_dur IS
     'The host waited for other device work before it launched, ns.';

@@ -46,7 +46,8 @@ class Idle:
     gaps: Int64
     """1; of the row of short gaps their number."""
     cause: Int64
-    """Code in `CAUSES`: what took the largest share of the gap."""
+    """Code in `CAUSES`: what took the largest share of the gap; `sync_drain` instead of `host_late`
+    where the host came out of a wait for the device in it and had waited half as long or more."""
     shares_ns: Int64
     """Shape (rows, 6): the gap, shared out over the first six causes; 0 for the last two."""
     next_task: Int64
@@ -125,8 +126,11 @@ def _idle(graph: TaskGraph, schedule: Schedule, lanes: _Lanes) -> Idle:
     lane, lo_ns, hi_ns, task, step, whole_ns = _cut(lane, lo_ns, hi_ns, task, whole_ns, boundary_ns)
     is_short = whole_ns < thresholds.SHORT_GAP_NS
     long = np.flatnonzero(~is_short)
-    shares_ns, culprit = _blamed(graph, schedule, task[long], lo_ns[long], hi_ns[long])
-    cause = np.where(task[long] < 0, NO_MORE_WORK, shares_ns.argmax(axis=1))
+    shares_ns, culprit, drained_ns = _blamed(graph, schedule, task[long], lo_ns[long], hi_ns[long])
+    cause = shares_ns.argmax(axis=1)
+    drained = 2 * drained_ns >= (hi_ns - lo_ns)[long]
+    cause[drained & (drained_ns > 0) & (cause == walks.HOST_LATE)] = walks.SYNC_DRAIN
+    cause[task[long] < 0] = NO_MORE_WORK
     each = Idle(
         rank=lanes.rank[lane[long]],
         device=lanes.device[lane[long]],
@@ -166,7 +170,8 @@ def _cut(
 
 def _blamed(
     graph: TaskGraph, schedule: Schedule, task: Int64, lo_ns: Int64, hi_ns: Int64
-) -> tuple[Int64, Int64]:
+) -> tuple[Int64, Int64, Int64]:
+    """Shares by cause, the culprit, and the wait that the host came out of, per gap."""
     edges = graph.edges
     return walks.blame_all(  # type: ignore[no-any-return]  # compiled
         task,
@@ -176,7 +181,9 @@ def _blamed(
         schedule.end_ns,
         graph.tasks.residual_ns,
         schedule.blocked_by,
+        edges.start,
         edges.src,
+        edges.lag_ns,
         edges.from_start,
         _cause_of_lag(edges.kind),
         _parts(graph),

@@ -1,11 +1,13 @@
 """Graph and schedule of the unchanged run as columns for the store."""
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ingest.store import Store
+from ingest.store import RESULTS_FILE, Store
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Int32, Int64, TaskGraph
@@ -18,8 +20,23 @@ from replay.results.slack import slack
 
 Columns = Mapping[str, Any]
 """Columns of one table by name: numpy arrays, masked where a value is NULL."""
+_REPLAY = Path(__file__).parents[1]
 BASELINE = 0
 """`scenario_id` of the run as it was recorded."""
+
+
+def results_version() -> str:
+    """Of all code that results come from: whoever changes a rule need not think of stores.
+
+    It takes some milliseconds, and is only asked for where a query names a table of the replay.
+    """
+    digest = hashlib.blake2b(digest_size=12)
+    for folder in ("graph", "engine", "results"):
+        for path in sorted((_REPLAY / folder).rglob("*")):
+            if path.suffix in {".py", ".sql"}:
+                digest.update(f"\n{path.relative_to(_REPLAY)}\n".encode() + path.read_bytes())
+    digest.update(RESULTS_FILE.read_bytes())
+    return digest.hexdigest()
 
 
 def fill_results(store: Store) -> None:
@@ -34,7 +51,7 @@ def fill_results(store: Store) -> None:
         " GROUP BY kernel_id ORDER BY kernel_id"
     )
     coll_of_slice = (members["kernel_id"].astype(np.int64), members["coll_id"].astype(np.int64))
-    store.add_results(result_tables(graph, replay(graph), coll_of_slice))
+    store.add_results(result_tables(graph, replay(graph), coll_of_slice), results_version())
 
 
 def result_tables(

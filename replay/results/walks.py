@@ -98,6 +98,20 @@ def gaps(first, start_ns, end_ns, task, window_lo, window_hi):
 
 
 @compiled
+def waited_ns(task, binding, edge_start, start_ns, end_ns, src, lag_ns, from_start):
+    """How much earlier a task could have begun without the edge that bound it; 0 for no other."""
+    before = start_ns[task]
+    found = False
+    for edge in range(edge_start[task], edge_start[task + 1]):
+        if edge != binding:
+            source = src[edge]
+            ready = (start_ns[source] if from_start[edge] else end_ns[source]) + lag_ns[edge]
+            before = max(before, ready) if found else ready
+            found = True
+    return max(start_ns[task] - before, 0)
+
+
+@compiled
 def blame(
     task,
     lo_ns,
@@ -106,7 +120,9 @@ def blame(
     end_ns,
     residual_ns,
     blocked_by,
+    edge_start,
     src,
+    lag_ns,
     from_start,
     lag_cause,
     part,
@@ -116,12 +132,14 @@ def blame(
     """Share out one gap `[lo_ns, hi_ns)` over what `task`, which follows it, waited for.
 
     Walks back along the edges that bound each start until the gap begins and adds to `shares`
-    (one per cause, ns). Returns the task that took the longest part of it, -1 for none.
+    (one per cause, ns). Returns the task that took the longest part of it, -1 for none, and how
+    long the host had waited for the device where it came out of such a wait inside the gap.
     """
     home = rank[task]
     cursor = hi_ns
     at = task
     through_host = False
+    drained = 0
     away = False
     longest = 0
     culprit = -1
@@ -139,6 +157,11 @@ def blame(
         taken = max(cursor - max(ready, lo_ns), 0)
         shares[COMM_WAIT if away else lag_cause[edge]] += taken
         cursor -= taken
+        if lag_cause[edge] == SYNC_DRAIN and not away:
+            drained = max(
+                drained,
+                waited_ns(at, edge, edge_start, start_ns, end_ns, src, lag_ns, from_start),
+            )
         if part[source] != MEETING and rank[source] != home:
             away = True
         taken = 0
@@ -158,7 +181,7 @@ def blame(
             shares[EVENT_WAIT] += taken
         cursor -= taken
         at = source
-    return culprit
+    return culprit, drained
 
 
 @compiled
@@ -170,7 +193,9 @@ def blame_all(
     end_ns,
     residual_ns,
     blocked_by,
+    edge_start,
     src,
+    lag_ns,
     from_start,
     lag_cause,
     part,
@@ -179,9 +204,10 @@ def blame_all(
     """`blame` for many gaps; a gap that no task follows is left without shares."""
     shares = np.zeros((len(task), N_CAUSES), np.int64)
     culprit = np.full(len(task), -1, np.int64)
+    drained = np.zeros(len(task), np.int64)
     for gap in range(len(task)):
         if task[gap] >= 0:
-            culprit[gap] = blame(
+            culprit[gap], drained[gap] = blame(
                 task[gap],
                 lo_ns[gap],
                 hi_ns[gap],
@@ -189,11 +215,13 @@ def blame_all(
                 end_ns,
                 residual_ns,
                 blocked_by,
+                edge_start,
                 src,
+                lag_ns,
                 from_start,
                 lag_cause,
                 part,
                 rank,
                 shares[gap],
             )
-    return shares, culprit
+    return shares, culprit, drained

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingest import store as store_module
 from ingest.errors import TraceError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
@@ -20,6 +19,7 @@ from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import TaskGraph
 from replay.graph.build import build
+from replay.results import tables as tables_module
 from replay.results.critical_path import (
     critical_path,
     cut_at_steps,
@@ -32,12 +32,14 @@ from replay.results.critical_path import (
 )
 from replay.results.idle import device_idle, idle_by_cause, stream_idle
 from replay.results.metrics import step_times
+from replay.results.tables import results_version
 from replay.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_traces"
 REAL = ROOT.parent / "shared" / "traces" / "v100x4_torchrec_fp32"
 SETS = (SAMPLES / "ddp8_h100", SAMPLES / "gloo2_cpu", SAMPLES / "tiny" / "graph_launch.json", REAL)
+Columns = Mapping[str, Mapping[str, object]]
 SHARES = {
     "class": shares_by_class,
     "rank": shares_by_rank,
@@ -181,7 +183,7 @@ def _stored(options: IngestOptions) -> Path:
 
 def _has_results(path: Path) -> bool:
     with Store.open(path) as store:
-        return store.has_results
+        return store.has_results(results_version())
 
 
 def _n_tasks(path: Path, options: IngestOptions) -> int:
@@ -225,10 +227,13 @@ def test_results_of_another_version_are_made_anew(
 ) -> None:
     path = _stored(options)
     n_tasks = _n_tasks(path, options)
-    monkeypatch.setattr(store_module, "RESULTS_VERSION", "another")
-    assert not _has_results(path)
+    for module in (run_module, tables_module):
+        monkeypatch.setattr(module, "results_version", lambda: "another")
+    with Store.open(path) as store:
+        assert not store.has_results("another")
     assert _n_tasks(path, options) == n_tasks
-    assert _has_results(path)
+    with Store.open(path) as store:
+        assert store.has_results("another")
 
 
 def test_a_reader_of_the_same_store_goes_on(options: IngestOptions) -> None:
@@ -247,12 +252,10 @@ def test_a_store_that_cannot_be_replaced_stays_and_the_session_has_a_copy(
     before = path.read_bytes()
     filled = Store._filled
 
-    def only_elsewhere(
-        self: Store, folder: Path, tables: Mapping[str, Mapping[str, object]]
-    ) -> Path:
+    def only_elsewhere(self: Store, folder: Path, tables: Columns, version: str) -> Path:
         if folder == path.parent:
             raise PermissionError(13, "Permission denied")
-        return filled(self, folder, tables)
+        return filled(self, folder, tables, version)
 
     monkeypatch.setattr(Store, "_filled", only_elsewhere)
     with api.open_run(path, options=options) as run:

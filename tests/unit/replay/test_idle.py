@@ -83,6 +83,34 @@ def test_a_host_that_waited_for_the_device_drained_it() -> None:
     assert _culprits(graph)[1] == "long"
 
 
+def test_host_work_after_a_wait_for_the_device_is_a_drained_queue() -> None:
+    """The synchronise waits 20 us and returns 1 us after `a`; then the host works 39 us."""
+    made = GraphBuilder()
+    call = made.call(0, "launch", 10 * US)
+    first = made.kernel(0, "a", 20 * US, caller=call)
+    sync = made.call(0, "cudaStreamSynchronize", 0)
+    made.edge(first, sync, 1 * US, kind=EdgeKind.HOST_SYNC)
+    made.host(0, "aten::item", 29 * US)
+    second = made.call(0, "launch", 10 * US)
+    made.kernel(0, "b", 20 * US, caller=second)
+    graph = made.build()
+    assert _rows(graph)[1] == (7, 30, 40, "sync_drain")
+    assert _idle(graph).shares_ns[1].tolist() == [0, 0, 39 * US, 1 * US, 0, 0]
+    assert _culprits(graph)[1] == "aten::item"
+
+
+def test_long_host_work_after_a_short_wait_is_the_hosts() -> None:
+    made = GraphBuilder()
+    call = made.call(0, "launch", 10 * US)
+    first = made.kernel(0, "a", 20 * US, caller=call)
+    sync = made.call(0, "cudaStreamSynchronize", 0)
+    made.edge(first, sync, 1 * US, kind=EdgeKind.HOST_SYNC)
+    made.host(0, "cudaFree", 900 * US)
+    second = made.call(0, "launch", 10 * US)
+    made.kernel(0, "b", 20 * US, caller=second)
+    assert _rows(made.build())[1] == (7, 30, 911, "host_late")
+
+
 def test_a_device_waits_for_what_the_other_rank_makes_late() -> None:
     """Rank 0 goes on after the collective, which began when rank 1 was there."""
     made = GraphBuilder(ranks=(0, 1))
