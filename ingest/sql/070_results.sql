@@ -3,37 +3,37 @@
 -- anew, this file runs again: it replaces what is there.
 
 CREATE OR REPLACE TABLE store.lane (
-    lane_id INTEGER, kind TINYINT, rank INTEGER, device INTEGER, stream BIGINT, role VARCHAR
+    lane_id BIGINT, kind TINYINT, rank BIGINT, device BIGINT, stream BIGINT, role VARCHAR
 );
 
-CREATE OR REPLACE TABLE store.task_group (group_id INTEGER, name VARCHAR, size INTEGER);
+CREATE OR REPLACE TABLE store.task_group (group_id BIGINT, name VARCHAR, size BIGINT);
 
 CREATE OR REPLACE TABLE store.task (
-    task_id INTEGER, kind TINYINT, rank INTEGER, lane_id INTEGER, step BIGINT, name_id INTEGER,
-    op_name_id INTEGER, module_name_id INTEGER, phase TINYINT, class TINYINT, ts BIGINT, dur BIGINT,
-    residual_ns BIGINT, slice_id BIGINT, collective_kind TINYINT, group_id INTEGER, coll_id BIGINT
+    task_id BIGINT, kind TINYINT, rank BIGINT, lane_id BIGINT, step BIGINT, name_id BIGINT,
+    op_name_id BIGINT, module_name_id BIGINT, phase TINYINT, class TINYINT, ts BIGINT, dur BIGINT,
+    residual_ns BIGINT, slice_id BIGINT, collective_kind TINYINT, group_id BIGINT, coll_id BIGINT
 );
 
 CREATE OR REPLACE TABLE store.edge (
-    src_id INTEGER, dst_id INTEGER, kind TINYINT, lag_ns BIGINT, from_start BOOLEAN,
+    src_id BIGINT, dst_id BIGINT, kind TINYINT, lag_ns BIGINT, from_start BOOLEAN,
     evidence TINYINT, binding BOOLEAN
 );
 
 CREATE OR REPLACE TABLE store.replay_slice (
-    scenario_id INTEGER, task_id INTEGER, ts BIGINT, dur BIGINT, slack BIGINT, step_slack BIGINT,
+    scenario_id BIGINT, task_id BIGINT, ts BIGINT, dur BIGINT, slack BIGINT, step_slack BIGINT,
     critical BOOLEAN
 );
 
 CREATE OR REPLACE TABLE store.critical_path (
-    scenario_id INTEGER, position INTEGER, step BIGINT, task_id INTEGER, from_task_id INTEGER,
+    scenario_id BIGINT, position BIGINT, step BIGINT, task_id BIGINT, from_task_id BIGINT,
     edge_kind TINYINT, ts BIGINT, dur BIGINT, lag_dur BIGINT, residual_dur BIGINT
 );
 
 CREATE OR REPLACE TABLE store.idle (
-    rank INTEGER, device INTEGER, stream BIGINT, whole_device BOOLEAN, step BIGINT, ts BIGINT,
+    rank BIGINT, device BIGINT, stream BIGINT, whole_device BOOLEAN, step BIGINT, ts BIGINT,
     dur BIGINT, gaps BIGINT, cause TINYINT, host_dur BIGINT, sync_dur BIGINT, event_dur BIGINT,
-    comm_dur BIGINT, launch_dur BIGINT, unknown_dur BIGINT, next_task_id INTEGER,
-    culprit_task_id INTEGER
+    comm_dur BIGINT, launch_dur BIGINT, unknown_dur BIGINT, next_task_id BIGINT,
+    culprit_task_id BIGINT
 );
 
 CREATE OR REPLACE VIEW task AS

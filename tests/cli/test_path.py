@@ -24,6 +24,17 @@ def trace(request: pytest.FixtureRequest) -> Path:
     return path
 
 
+_TOLD: dict[Path, str] = {}
+
+
+@pytest.fixture
+def check(run: Run, trace: Path) -> str:
+    """What `check` prints of the trace, asked for once."""
+    if trace not in _TOLD:
+        _TOLD[trace] = run("check", trace).out
+    return _TOLD[trace]
+
+
 def _sections(text: str) -> dict[str, list[str]]:
     """Lines of each section of `check`; those that go on are joined to the line before."""
     sections: dict[str, list[str]] = {}
@@ -52,15 +63,15 @@ def _asked(run: Run, trace: Path, name: str) -> list[dict[str, float]]:
     return rows
 
 
-def test_shares_by_rank_are_the_same(run: Run, trace: Path) -> None:
-    told = _shares(_sections(run("check", trace).out)["critical path"], "by rank")
+def test_shares_by_rank_are_the_same(run: Run, trace: Path, check: str) -> None:
+    told = _shares(_sections(check)["critical path"], "by rank")
     asked = [(f"{row['rank']}", row["percent"]) for row in _asked(run, trace, "critical_by_rank")]
     assert told == [(rank, round(percent, 1)) for rank, percent in asked][: len(told)]
     assert sum(percent for _, percent in asked) == pytest.approx(100)
 
 
-def test_shares_by_class_are_the_same(run: Run, trace: Path) -> None:
-    told = _shares(_sections(run("check", trace).out)["critical path"], "by class")
+def test_shares_by_class_are_the_same(run: Run, trace: Path, check: str) -> None:
+    told = _shares(_sections(check)["critical path"], "by class")
     query = """
         SELECT part, 100 * SUM(dur) / SUM(SUM(dur)) OVER () AS percent
         FROM critical_summary WHERE dimension = 'class' GROUP BY part
@@ -72,8 +83,8 @@ def test_shares_by_class_are_the_same(run: Run, trace: Path) -> None:
     assert told == [(name, pytest.approx(asked[name], abs=0.051)) for name, _ in told]
 
 
-def test_shares_by_module_are_the_same(run: Run, trace: Path) -> None:
-    lines = _sections(run("check", trace).out)["critical path"]
+def test_shares_by_module_are_the_same(run: Run, trace: Path, check: str) -> None:
+    lines = _sections(check)["critical path"]
     asked = _asked(run, trace, "critical_by_module")
     if all(row["module"] is None for row in asked):
         assert not any(line.startswith("  by module") for line in lines)
@@ -84,8 +95,8 @@ def test_shares_by_module_are_the_same(run: Run, trace: Path) -> None:
     ]
 
 
-def test_steps_are_the_sums_of_their_pieces(run: Run, trace: Path) -> None:
-    lines = _sections(run("check", trace).out)["critical path"]
+def test_steps_are_the_sums_of_their_pieces(run: Run, trace: Path, check: str) -> None:
+    lines = _sections(check)["critical path"]
     told = {
         int(step): float(ms)
         for step, ms in re.findall(r"  step (\d+) +([\d.]+) ms", "\n".join(lines))
@@ -95,16 +106,16 @@ def test_steps_are_the_sums_of_their_pieces(run: Run, trace: Path) -> None:
     assert told == {step: pytest.approx(ms, abs=0.0051) for step, ms in asked.items()}
 
 
-def test_the_longest_piece_is_the_first_of_the_query(run: Run, trace: Path) -> None:
-    lines = _sections(run("check", trace).out)["critical path"]
+def test_the_longest_piece_is_the_first_of_the_query(run: Run, trace: Path, check: str) -> None:
+    lines = _sections(check)["critical path"]
     (told,) = [line for line in lines if line.startswith("  longest")]
     first = _asked(run, trace, "critical_path")[0]
     assert float(told.split()[1]) == pytest.approx(first["total_ms"], abs=0.0051)
     assert f"rank {first['rank']} {first['class']} " in told
 
 
-def test_causes_of_idle_devices_are_the_same(run: Run, trace: Path) -> None:
-    sections = _sections(run("check", trace).out)
+def test_causes_of_idle_devices_are_the_same(run: Run, trace: Path, check: str) -> None:
+    sections = _sections(check)
     asked = _asked(run, trace, "idle_causes")
     if not asked:
         assert "idle devices" not in sections
@@ -119,9 +130,8 @@ def test_causes_of_idle_devices_are_the_same(run: Run, trace: Path) -> None:
     ]
 
 
-def test_idle_of_the_check_is_that_of_the_answer(run: Run, trace: Path) -> None:
-    text = run("check", trace).out
-    sections = _sections(text)
+def test_idle_of_the_check_is_that_of_the_answer(check: str) -> None:
+    sections = _sections(check)
     if "idle devices" in sections:
-        (idle,) = re.findall(r"^ +idle +([\d.]+) ms", text, re.MULTILINE)
+        (idle,) = re.findall(r"^ +idle +([\d.]+) ms", check, re.MULTILINE)
         assert f"a step          {idle} ms of a device" in sections["idle devices"][0]
