@@ -7,7 +7,7 @@ import numpy as np
 from ingest.vocab import DEVICE_KINDS, HOST_KINDS, EdgeKind, LaneKind, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph import thresholds
-from replay.graph.arrays import NONE, Int8, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int8, Int64, TaskGraph
 from replay.results import walks
 from replay.results.metrics import step_times
 
@@ -249,6 +249,11 @@ def idle_by_cause(idle: Idle) -> dict[str, int]:
     np.add.at(total_ns, idle.cause, idle.dur_ns)
     order = np.argsort(-total_ns, kind="stable")
     return {CAUSES[code]: int(total_ns[code]) for code in order if total_ns[code]}
+
+
+def idle_of(idle: Idle, mask: Bool) -> Idle:
+    """The rows where `mask` is true."""
+    return Idle(**{name: getattr(idle, name)[mask] for name in Idle.__slots__})
 
 
 def n_devices(graph: TaskGraph) -> int:

@@ -130,6 +130,22 @@ def test_causes_of_idle_devices_are_the_same(run: Run, trace: Path, check: str) 
     ]
 
 
+def test_streams_are_those_of_the_query(run: Run, trace: Path, check: str) -> None:
+    sections = _sections(check)
+    asked = _asked(run, trace, "idle_by_stream")
+    told = re.findall(
+        r"^  stream (\d+) +([\d.]+) ms idle, ([\d.]+) ms busy",
+        "\n".join(sections.get("idle devices", [])),
+        re.MULTILINE,
+    )
+    assert bool(told) == bool(asked)
+    for stream, idle_ms, busy_ms in told:
+        mine = [row for row in asked if row["stream"] == int(stream)]
+        for name, value in (("idle_ms", idle_ms), ("busy_ms", busy_ms)):
+            mean = sum(row[name] for row in mine) / len(mine)
+            assert float(value) == pytest.approx(mean, abs=0.0051)
+
+
 def test_idle_of_the_check_is_that_of_the_answer(check: str) -> None:
     sections = _sections(check)
     if "idle devices" in sections:

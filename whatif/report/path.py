@@ -20,14 +20,23 @@ from replay.results.critical_path import (
     shares_by_phase,
     shares_by_rank,
 )
-from replay.results.idle import CAUSES, Idle, device_idle, idle_by_cause, n_devices
+from replay.results.idle import (
+    CAUSES,
+    Idle,
+    device_idle,
+    idle_by_cause,
+    idle_of,
+    n_devices,
+    stream_idle,
+)
 from whatif.report.findings import Findings
 
 WIDTH = 98
 LEAST_SHARE = 0.0005
 """Of the path or of a step, for a part to be told."""
-PARTS, STEPS, LONGEST, GAPS = 5, 8, 5, 3
+PARTS, STEPS, LONGEST, STREAMS, GAPS = 5, 8, 5, 6, 3
 """How many of each are told."""
+CAUSES_OF_STREAM = 3
 NAME_WIDTH = 40
 BY = (
     ("by class", shares_by_class, ""),
@@ -62,7 +71,10 @@ def path_lines(findings: Findings) -> Iterator[str]:
 
 
 def idle_lines(findings: Findings) -> Iterator[str]:
-    """Idle time of the devices by cause, the mean of devices and steps, and the longest gaps."""
+    """Idle time by cause, of the devices (the mean of them and of the steps) and of each stream.
+
+    The longest gaps come last.
+    """
     graph, schedule = findings.graph, findings.baseline.schedule
     idle = device_idle(graph, schedule)
     share = n_devices(graph) * len(graph.steps)
@@ -77,10 +89,39 @@ def idle_lines(findings: Findings) -> Iterator[str]:
             f"{cause:<{_LABEL}}{format_ms(round(dur_ns / share)):>11}{dur_ns / total_ns:>8.1%}"
             f"{gaps:>9,} {'gap' if gaps == 1 else 'gaps'}"
         )
+    yield from _streams(findings)
     long = np.flatnonzero(idle.cause != CAUSES.index("short"))
     long = long[np.argsort(-idle.dur_ns[long], kind="stable")][:GAPS]
     for place, row in enumerate(long):
         yield f"{'' if place else 'longest':<{_LABEL}}{_gap(graph, idle, int(row))}"
+
+
+def _streams(findings: Findings) -> Iterator[str]:
+    """Streams by number, the mean of the ranks that have them: the busiest."""
+    graph, base = findings.graph, findings.baseline
+    idle = stream_idle(graph, base.schedule)
+    lines = []
+    for stream in np.unique(idle.stream):
+        mine = idle_of(idle, idle.stream == stream)
+        share = len(set(zip(mine.rank.tolist(), mine.device.tolist(), strict=True)))
+        idle_ns = int(mine.dur_ns.sum())
+        busy_ns = share * base.path.length_ns - idle_ns
+        causes = ", ".join(
+            f"{cause} {dur_ns / idle_ns:.0%}"
+            for cause, dur_ns in islice(idle_by_cause(mine).items(), CAUSES_OF_STREAM)
+        )
+        share *= len(graph.steps)
+        lines.append(
+            (
+                -busy_ns / share,
+                f"{f'stream {stream}':<{_LABEL}}{format_ms(round(idle_ns / share)):>11} idle, "
+                f"{format_ms(round(busy_ns / share))} busy: {causes}",
+            )
+        )
+    lines.sort()
+    yield from (line for _, line in lines[:STREAMS])
+    if len(lines) > STREAMS:
+        yield f"{'':<{_LABEL}}(the {STREAMS} busiest of {len(lines)} streams)"
 
 
 def _told(shares: Sequence[Share], total_ns: int, nameless: str, most: int) -> str:
