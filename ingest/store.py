@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -68,7 +69,7 @@ class Store:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, file: BinaryIO | None = None
+        self, connection: duckdb.DuckDBPyConnection, path: Path, file: "_Held | None" = None
     ) -> None:
         self._connection = connection
         self._file = file
@@ -97,7 +98,7 @@ class Store:
             raise TraceError(f"no such file: `{path}`")
         try:
             connection = duckdb.connect(str(path), read_only=True, config=_CLOSED)
-            store = cls(connection, path, path.open("rb"))
+            store = cls(connection, path, _Held(path))
         except duckdb.Error as error:
             raise TraceError(f"`{path.name}` is not a DuckDB store: {_line(error)}") from error
         try:
@@ -265,7 +266,7 @@ class Store:
         """The file that is open still lies at its path."""
         assert self._file is not None, "stores are filled after they were opened"
         try:
-            return os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+            return os.path.samestat(os.fstat(self._file.number), self.path.stat())
         except OSError:
             return False
 
@@ -274,10 +275,9 @@ class Store:
         assert self._file is not None, "stores are filled after they were opened"
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
         try:
-            with os.fdopen(handle, "wb") as copy:
-                self._file.seek(0)
-                shutil.copyfileobj(self._file, copy, _COPIED_AT_ONCE)
-                os.fchmod(copy.fileno(), os.fstat(self._file.fileno()).st_mode)
+            with os.fdopen(handle, "wb") as copy, self._file.reader() as original:
+                shutil.copyfileobj(original, copy, _COPIED_AT_ONCE)
+                os.fchmod(copy.fileno(), os.fstat(self._file.number).st_mode)
             with _writing(), type(self)(duckdb.connect(name, config=_FILLING), Path(name)) as store:
                 store._connection.begin()
                 store.run_file(RESULTS_FILE)
@@ -312,7 +312,7 @@ class Store:
         """
         connection = duckdb.connect(str(filled), read_only=True, config=_CLOSED)
         self.close()
-        self._connection, self._file = connection, filled.open("rb")
+        self._connection, self._file = connection, _Held(filled)
 
     def arrays(self, sql: str, params: Mapping[str, object] | None = None) -> dict[str, Any]:
         """Numpy columns of a query; a masked value becomes None in object columns.
@@ -394,6 +394,22 @@ class Store:
 
         schema = self.frame(f'SELECT * FROM "{quoted}" LIMIT 0').schema  # noqa: S608  (the same)
         return register_io_source(scan, schema=schema)
+
+
+class _Held:
+    """A file that stays readable when its name is gone; closed with the store, or with its owner.
+
+    A store that is never closed says nothing, as connections of DuckDB do: no warning of Python.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.number = os.open(path, os.O_RDONLY)
+        self.close = weakref.finalize(self, os.close, self.number)
+
+    def reader(self) -> BinaryIO:
+        """The file from its beginning."""
+        os.lseek(self.number, 0, os.SEEK_SET)
+        return open(self.number, "rb", closefd=False)
 
 
 @cache
