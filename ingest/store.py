@@ -1,10 +1,16 @@
 """The only door to DuckDB: create a store, fill it, query it."""
 
+import json
+import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import duckdb
 import numpy as np
@@ -14,6 +20,7 @@ from numpy.typing import NDArray
 from polars.io.plugins import register_io_source
 
 from ingest.errors import TraceError, UsageError
+from ingest.mentions import created_in, names_in, tables_in
 
 Frame = pl.DataFrame
 LazyFrame = pl.LazyFrame
@@ -23,6 +30,8 @@ Params = Sequence[object] | Mapping[str, object]
 SQL = Path(__file__).with_name("sql")
 VIEW_FILES = tuple(sorted(SQL.glob("0[2-9]*.sql")))
 """Public views and macros, in the order in which they build on one another."""
+RESULTS_FILE = SQL / "070_results.sql"
+"""Tables that a replay fills, with the views on them."""
 SCHEMA_VERSION = "4"
 ROW_GROUP = 122_880
 """Rows that DuckDB packs together: whoever writes much writes multiples of it, since row groups
@@ -43,7 +52,9 @@ _WRITING: dict[str, str | bool | int | float | list[str]] = {
 """Rows go to the file as they come. More threads leave row groups half full, and all is written
 again at the end: that took twice the time for a store of 1.6 times the size. Small blocks: some
 fifty tables and views of a small trace take 1.4 MB instead of 4.7, and big stores lose nothing."""
+_FILLING: dict[str, str | bool | int | float | list[str]] = {"checkpoint_threshold": "1TB"}
 _CHUNK = 100_000
+_COPIED_AT_ONCE = 16 << 20
 _INTERRUPTED = "Query interrupted"
 """DuckDB's RuntimeError when Ctrl-C ends a query."""
 _MESSAGE_LINES = 2
@@ -57,8 +68,11 @@ class Store:
     Stores are read-only once written: `create` is for the pipeline alone.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, path: Path, file: "_Held | None" = None
+    ) -> None:
         self._connection = connection
+        self._file = file
         self.path = path
 
     @classmethod
@@ -84,19 +98,19 @@ class Store:
             raise TraceError(f"no such file: `{path}`")
         try:
             connection = duckdb.connect(str(path), read_only=True, config=_CLOSED)
+            store = cls(connection, path, _Held(path))
         except duckdb.Error as error:
             raise TraceError(f"`{path.name}` is not a DuckDB store: {_line(error)}") from error
-        store = cls(connection, path)
         try:
             meta = dict(store.rows("SELECT key, value FROM store.meta"))
         except UsageError as error:
-            connection.close()
+            store.close()
             raise TraceError(
                 f"`{path.name}` is a DuckDB file, but not a trace-replay store",
                 hint="make one with: replay ingest TRACE... -o run.duckdb",
             ) from error
         if meta.get("schema_version") != SCHEMA_VERSION:
-            connection.close()
+            store.close()
             raise TraceError(
                 f"`{path.name}` has store version {meta.get('schema_version')}, "
                 f"this program reads {SCHEMA_VERSION}",
@@ -118,6 +132,8 @@ class Store:
     def close(self) -> None:
         """Release the file."""
         self._connection.close()
+        if self._file is not None:
+            self._file.close()
 
     def again(self) -> Self:
         """Another connection to the same store, for another thread."""
@@ -193,6 +209,110 @@ class Store:
     def set_meta(self, values: Mapping[str, str]) -> None:
         """Write what the store says of itself."""
         self.insert("meta", pl.DataFrame({"key": list(values), "value": list(values.values())}))
+
+    def has_results(self, version: str) -> bool:
+        """The tables of `RESULTS_FILE` are filled, by this version of the replay."""
+        rows = self.rows("SELECT value FROM store.meta WHERE key = 'results_version'")
+        return rows == [(version,)]
+
+    def asks_for_results(self, sql: str) -> bool:
+        """A query names one of the tables of `RESULTS_FILE` or a view on them.
+
+        Tables are found by DuckDB's own parser, also where a table function gets the name as text.
+        Statements that it does not take (EXPLAIN) go by their words.
+        """
+        if not names_in(sql) & _result_names():
+            return False
+        reading = self._connection.cursor().execute("SELECT json_serialize_sql($1)", [sql])
+        parsed = json.loads(reading.fetchall()[0][0])
+        if parsed["error"]:
+            return bool(parsed["error_type"] != "parser")
+        return bool(tables_in(parsed) & _result_names())
+
+    def add_results(self, tables: Mapping[str, Mapping[str, Any]], version: str) -> None:
+        """Fill the tables of `RESULTS_FILE`; this store has them from now on, and so has its file.
+
+        A copy of the file is filled and takes its place, so that other readers keep theirs and an
+        interrupt leaves nothing. Where the file cannot be replaced, the copy is for this session
+        alone.
+
+        Args:
+            tables: numpy columns by table and name; masked values are NULL.
+            version: of the replay that made them.
+
+        Raises:
+            UsageError: there is no room for the copy.
+        """
+        if self._is_current():
+            try:
+                filled = self._filled(self.path.resolve().parent, tables, version)
+            except OSError:
+                filled = None
+            if filled is not None:
+                self._move_to(filled)
+                filled.replace(self.path.resolve())
+                return
+        try:
+            filled = self._filled(Path(tempfile.gettempdir()), tables, version)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write what the replay found: {error.strerror or error}",
+                hint="make room where the store lies, or in the folder that TMPDIR names",
+            ) from error
+        self._move_to(filled)
+        filled.unlink()
+
+    def _is_current(self) -> bool:
+        """The file that is open still lies at its path."""
+        assert self._file is not None, "stores are filled after they were opened"
+        try:
+            return os.path.samestat(os.fstat(self._file.number), self.path.stat())
+        except OSError:
+            return False
+
+    def _filled(self, folder: Path, tables: Mapping[str, Mapping[str, Any]], version: str) -> Path:
+        """A copy of the file with the tables filled, under a temporary name in the folder."""
+        assert self._file is not None, "stores are filled after they were opened"
+        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as copy, self._file.reader() as original:
+                shutil.copyfileobj(original, copy, _COPIED_AT_ONCE)
+                os.fchmod(copy.fileno(), os.fstat(self._file.number).st_mode)
+            with _writing(), type(self)(duckdb.connect(name, config=_FILLING), Path(name)) as store:
+                store._connection.begin()
+                store.run_file(RESULTS_FILE)
+                store._connection.commit()
+                for table, columns in tables.items():
+                    store._insert_columns(table, columns)
+                store._connection.execute(
+                    "INSERT OR REPLACE INTO store.meta VALUES ('results_version', $1)",
+                    [version],
+                )
+                store.flush()
+        except BaseException:
+            for leftover in (Path(name), Path(f"{name}.wal")):
+                leftover.unlink(missing_ok=True)
+            raise
+        return Path(name)
+
+    def _insert_columns(self, table: str, columns: Mapping[str, Any]) -> None:
+        incoming = pa.table({name: pa.array(values) for name, values in columns.items()})
+        self._connection.register("incoming", incoming)
+        names = ", ".join(f'"{name}"' for name in columns)
+        self._connection.execute(
+            f"INSERT INTO store.{table} ({names}) SELECT {names} FROM incoming"  # noqa: S608  (our own names)
+        )
+        self._connection.unregister("incoming")
+
+    def _move_to(self, filled: Path) -> None:
+        """Read from the filled copy from now on.
+
+        It is opened under its temporary name: DuckDB would give back a database that is still open
+        in this process under the path of the store.
+        """
+        connection = duckdb.connect(str(filled), read_only=True, config=_CLOSED)
+        self.close()
+        self._connection, self._file = connection, _Held(filled)
 
     def arrays(self, sql: str, params: Mapping[str, object] | None = None) -> dict[str, Any]:
         """Numpy columns of a query; a masked value becomes None in object columns.
@@ -274,6 +394,27 @@ class Store:
 
         schema = self.frame(f'SELECT * FROM "{quoted}" LIMIT 0').schema  # noqa: S608  (the same)
         return register_io_source(scan, schema=schema)
+
+
+class _Held:
+    """A file that stays readable when its name is gone; closed with the store, or with its owner.
+
+    A store that is never closed says nothing, as connections of DuckDB do: no warning of Python.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.number = os.open(path, os.O_RDONLY)
+        self.close = weakref.finalize(self, os.close, self.number)
+
+    def reader(self) -> BinaryIO:
+        """The file from its beginning."""
+        os.lseek(self.number, 0, os.SEEK_SET)
+        return open(self.number, "rb", closefd=False)
+
+
+@cache
+def _result_names() -> frozenset[str]:
+    return created_in(RESULTS_FILE.read_text(encoding="utf-8"))
 
 
 def _refuse_all_but_one_query(sql: str) -> None:

@@ -151,7 +151,7 @@ def open_run(paths: Path | str | Paths, *, options: IngestOptions = DEFAULTS) ->
         TraceError: the traces cannot be read.
     """
     several = [paths] if isinstance(paths, str | Path) else paths
-    return Run(pipeline.open_run(several, options=options))
+    return Run(pipeline.open_run(several, options=options), announce=options.announce)
 
 
 def sql(

@@ -1,15 +1,20 @@
 """An open run: its tables and named queries, as polars frames or as rows to print."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ingest import pipeline
-from ingest.errors import UsageError, nearest
+from ingest.errors import TraceError, UsageError, nearest
 from ingest.store import Frame, LazyFrame, Store
 from replay.queries import load
 from replay.queries.load import Value
+from replay.results.tables import fill_results, results_version
+
+_WORTH_TELLING = 5_000_000
+"""Events whose graph takes seconds."""
 
 TABLES = """
     SELECT view_name AS name, column_count AS columns, comment
@@ -39,8 +44,12 @@ class Run:
     Values of a query's parameters (`$name`) are given by name and bound, never written into it.
     """
 
-    def __init__(self, opened: pipeline.Run) -> None:
+    def __init__(
+        self, opened: pipeline.Run, *, announce: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._opened = opened
+        self._announce = announce
+        self._has_results = False
 
     def __enter__(self) -> "Run":
         return self
@@ -89,8 +98,10 @@ class Run:
 
         Raises:
             UsageError: no such table.
+            TraceError: a table of the replay, and there is nothing to replay.
         """
         self._known(name)
+        self._replayed_for(f'FROM "{name}"')
         return self._opened.store.lazy(name)
 
     def sql(self, query: str, /, **params: object) -> Frame:
@@ -98,7 +109,9 @@ class Run:
 
         Raises:
             UsageError: the SQL is not right, or would write.
+            TraceError: it asks for a table of the replay, and there is nothing to replay.
         """
+        self._replayed_for(query)
         return self._opened.store.frame(query, params)
 
     def query(self, name: str, /, **params: Value) -> Frame:
@@ -108,6 +121,7 @@ class Run:
             UsageError: no such query or parameter, or a value of another type.
         """
         named = load.load(name)
+        self._replayed_for(named.text)
         return self._opened.store.frame(named.text, named.values(params))
 
     def rows(
@@ -117,7 +131,9 @@ class Run:
 
         Raises:
             UsageError: as `sql`.
+            TraceError: as `sql`.
         """
+        self._replayed_for(query)
         names, rows, left_out = self._opened.store.page(query, params or {}, limit=limit)
         return Table(names=tuple(names), rows=tuple(rows), failed=self.failed, left_out=left_out)
 
@@ -127,8 +143,25 @@ class Run:
         Raises:
             UsageError: no such table.
         """
+        if with_counts:
+            with suppress(TraceError):
+                self._replayed_for("FROM task")
         described = describe(self._opened.store, table, with_counts=with_counts)
         return replace(described, failed=self.failed)
+
+    def _replayed_for(self, query: str) -> None:
+        """Build the graph and put its replay into the store, where a query asks for it first."""
+        store = self._opened.store
+        if not self._has_results and store.asks_for_results(query):
+            if not store.has_results(results_version()):
+                self._announce_replay()
+                fill_results(store)
+            self._has_results = True
+
+    def _announce_replay(self) -> None:
+        (events,) = self._opened.store.rows("SELECT SUM(n_events)::BIGINT FROM trace")[0]
+        if events and events > _WORTH_TELLING:
+            self._announce("building the dependency graph of the run, once for this store")
 
     def _known(self, name: str) -> None:
         refuse_unknown(name, self.tables)

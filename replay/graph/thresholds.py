@@ -43,6 +43,8 @@ CLOCK_TOLERANCE_NS = 5_000
 """Host and device clocks of one file agree to this; an edge may contradict by no more."""
 MEETING_TOLERANCE_NS = 1_000
 """A member whose transfer began this much before the last arrival did not wait for it."""
+SHORT_GAP_NS = 5_000
+"""Gaps of a stream below this are what one kernel after another costs: summed, not looked at."""
 SAMPLES = 8
 """Fewer samples than this give the default lag."""
 HAND_OVER_SAMPLES = 3

@@ -123,7 +123,7 @@ def test_cache_dir_is_where_the_store_lies(run: Run, tmp_path: Path) -> None:
 
 def test_a_check_tells_edges_lags_and_path(run: Run) -> None:
     text = run("check", DDP8).out
-    for title in ("files", "edges", "lags", "critical path"):
+    for title in ("files", "edges", "lags", "critical path", "idle devices"):
         assert f"\n{title}\n" in text
     assert run("check", DDP8, "--json").out == run(DDP8, "--json").out
 

@@ -10,8 +10,11 @@ import pytest
 from ingest.vocab import DEVICE_KINDS, EdgeKind, LaneKind, TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import TaskGraph
+from replay.results.critical_path import cut_at_steps
 from replay.results.fidelity import baseline
-from replay.results.metrics import breakdown, rank_breakdowns, step_times
+from replay.results.idle import device_idle, stream_idle
+from replay.results.metrics import breakdown, covered_ns, rank_breakdowns, step_times
+from replay.results.slack import slack
 from tests.oracles.replay import starts
 from tests.replayed import Replayed, read
 
@@ -127,7 +130,63 @@ def test_parts_of_the_breakdown_add_up_to_the_step(run: Replayed) -> None:
 
 def test_path_fills_the_window(run: Replayed) -> None:
     path = run.base.path
-    assert path.span_ns.sum() + path.lag_ns.sum() == path.length_ns
+    assert path.span_ns.sum() + path.lag_ns.sum() + path.residual_ns.sum() == path.length_ns
+
+
+def test_each_step_is_the_sum_of_its_pieces_of_the_path(run: Replayed) -> None:
+    boundary_ns = run.base.replayed.boundary_ns
+    pieces = cut_at_steps(run.base.path, boundary_ns)
+    sums = np.zeros(len(boundary_ns) - 1, np.int64)
+    np.add.at(sums, pieces.step, pieces.total_ns)
+    assert (sums == np.diff(boundary_ns)).all()
+    assert (pieces.ts_ns[1:] == (pieces.ts_ns + pieces.total_ns)[:-1]).all()
+
+
+def test_only_the_path_must_be_in_time(run: Replayed) -> None:
+    left = slack(run.graph, run.base.schedule)
+    assert (left.run_ns[run.base.path.task] == 0).all()
+    assert (left.step_ns >= 0).all()
+    assert (left.step_ns <= left.run_ns).all()
+
+
+def test_gaps_and_work_of_each_stream_fill_the_steps(run: Replayed) -> None:
+    graph, schedule = run.graph, run.base.schedule
+    boundary_ns = run.base.replayed.boundary_ns
+    window = (int(boundary_ns[0]), int(boundary_ns[-1]))
+    idle = stream_idle(graph, schedule)
+    on_device = np.isin(graph.tasks.kind, [int(kind) for kind in DEVICE_KINDS])
+    for number, lane in enumerate(graph.lanes):
+        ids = np.flatnonzero((graph.tasks.lane == number) & on_device)
+        if lane.kind != LaneKind.STREAM or not len(ids):
+            continue
+        arrives = graph.tasks.kind[ids] == TaskKind.ARRIVE
+        end_ns = schedule.end_ns[np.where(arrives, np.minimum(ids + 1, graph.n_tasks - 1), ids)]
+        busy_ns = covered_ns(schedule.start_ns[ids], end_ns, window)
+        mine = (
+            (idle.rank == lane.rank) & (idle.device == lane.device) & (idle.stream == lane.stream)
+        )
+        assert busy_ns + idle.dur_ns[mine].sum() == window[1] - window[0]
+
+
+def test_idle_devices_are_those_of_the_breakdown(run: Replayed) -> None:
+    if not run.facts.has_device:
+        return
+    idle = device_idle(run.graph, run.base.schedule)
+    for info, part in zip(
+        run.graph.ranks, rank_breakdowns(run.graph, run.base.schedule), strict=True
+    ):
+        mine = idle.rank == info.rank
+        devices = {lane.device for lane in run.graph.lanes if lane.rank == info.rank} - {-1}
+        if devices:
+            mean_ns = int(idle.dur_ns[mine].sum()) / len(devices) / len(run.graph.steps)
+            assert part.idle_ns == pytest.approx(mean_ns, abs=2)
+
+
+def test_the_causes_of_a_gap_add_up_to_it(run: Replayed) -> None:
+    idle = stream_idle(run.graph, run.base.schedule)
+    told = idle.cause < idle.shares_ns.shape[1]
+    assert (idle.shares_ns >= 0).all()
+    assert (idle.shares_ns.sum(axis=1)[told] == idle.dur_ns[told]).all()
 
 
 def test_compiled_pass_equals_its_oracle() -> None:

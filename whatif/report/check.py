@@ -5,18 +5,15 @@ from collections.abc import Iterator
 from ingest.issues import BY_NAME
 from ingest.units import format_ms
 from ingest.vocab import EdgeKind, Evidence
-from replay.results.critical_path import path_shares
 from whatif.report.advice import advice
 from whatif.report.findings import Findings
+from whatif.report.path import idle_lines, path_lines
 from whatif.report.reading import long_step_sentences, straggler_table
 from whatif.report.text import render
 
-LEAST_SHARE = 0.0005
-"""Of the critical path, for a class to be told."""
-
 
 def render_check(findings: Findings) -> str:
-    """The answer, then files, edges, lags, the critical path and the oddities of the data."""
+    """The answer, then files, edges, lags, the critical path, idle devices, odd data."""
     sections = (
         ("files", _files(findings)),
         ("edges", _edges(findings)),
@@ -24,6 +21,7 @@ def render_check(findings: Findings) -> str:
         ("critical path", _path(findings)),
         ("stragglers", straggler_table(findings.run, findings.graph)),
         ("ahead", _ahead(findings)),
+        ("idle devices", idle_lines(findings)),
         ("data", _issues(findings)),
         ("steps", long_step_sentences(findings.run)),
         ("what would raise the grade", advice(findings)),
@@ -75,10 +73,7 @@ def _lags(findings: Findings) -> Iterator[str]:
 
 
 def _path(findings: Findings) -> Iterator[str]:
-    shares = path_shares(findings.graph, findings.baseline.path)
-    for name, share in sorted(shares.items(), key=lambda item: -item[1]):
-        if share >= LEAST_SHARE:
-            yield f"{name:<16}{share:>7.1%}"
+    yield from path_lines(findings)
     trust = findings.baseline.trust
     yield f"without a known cause: {format_ms(trust.unexplained_path_ns)} of the whole window"
     yield f"median error of a device start, strict: {trust.start_error_ns / 1e3:,.1f} us"

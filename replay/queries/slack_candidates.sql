@@ -1,0 +1,21 @@
+-- name slack_candidates
+-- description What comes next when the critical path gets shorter: work that is not on it and has
+--     little slack before the end of a step moves.
+-- param rank BIGINT NULL Only this rank; all where NULL.
+-- param within_us DOUBLE 1000 Most slack, us.
+-- param top BIGINT 20 Rows at most.
+SELECT
+    t.rank,
+    t.class,
+    t.name,
+    COUNT(*) AS tasks,
+    SUM(r.dur) / 1e6 AS total_ms,
+    MIN(r.step_slack) / 1e3 AS least_slack_us,
+    MEDIAN(r.step_slack) / 1e3 AS median_slack_us
+FROM replay_slice AS r
+JOIN task AS t ON t.task_id = r.task_id
+WHERE r.scenario_id = 0 AND r.dur > 0 AND NOT r.critical AND r.step_slack <= $within_us * 1e3
+    AND ($rank IS NULL OR t.rank = $rank)
+GROUP BY t.rank, t.class, t.name
+ORDER BY total_ms DESC, t.rank, t.name
+LIMIT $top
