@@ -7,7 +7,7 @@ import numpy as np
 from ingest.vocab import DEVICE_KINDS, HOST_KINDS, Evidence
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import TaskGraph
+from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
@@ -25,21 +25,37 @@ HOST_BOUND_FRAC = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartError:
+    """|strict start - recorded start| over some device tasks, ns; 0 where there are none."""
+
+    tasks: int
+    median_ns: int
+    p90_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """What the unchanged replay says of itself."""
 
     grade: str
     strict_error_frac: float
     explained_frac: float
-    start_error_ns: int
+    start: StartError
+    """Over all device tasks."""
     unlinked_frac: float
     evidence: dict[str, float]
     """Share of recorded, ordered and inferred edges, program order left out."""
     host_path_frac: float
     """Share of the critical path that is host work, copied from the recording."""
     unexplained_path_ns: int
+    """Residuals and silence without a cause on the path."""
     reasons: tuple[str, ...]
     issues: dict[str, int]
+
+    @property
+    def start_error_ns(self) -> int:
+        """Median over all device tasks."""
+        return self.start.median_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +96,23 @@ def baseline(graph: TaskGraph, facts: GraphFacts) -> Baseline:
     )
 
 
+def start_error(graph: TaskGraph, strict: Schedule, chosen: Bool) -> StartError:
+    """Of the chosen tasks (shape (tasks,)), as far as they are device tasks."""
+    device = np.isin(graph.tasks.kind, [int(kind) for kind in DEVICE_KINDS])
+    error_ns = np.abs(strict.start_ns - graph.tasks.ts_ns)[chosen & device]
+    if not len(error_ns):
+        return StartError(tasks=0, median_ns=0, p90_ns=0)
+    median_ns, p90_ns = np.percentile(error_ns, [50, 90])
+    return StartError(tasks=len(error_ns), median_ns=int(median_ns), p90_ns=int(p90_ns))
+
+
+def step_error_frac(measured: StepTimes, strict: StepTimes, first_step: int = 0) -> float:
+    """Signed error of the strict replay over the steps from the `first_step`-th on, together."""
+    measured_ns = int(measured.boundary_ns[-1] - measured.boundary_ns[first_step])
+    strict_ns = int(strict.boundary_ns[-1] - strict.boundary_ns[first_step])
+    return (strict_ns - measured_ns) / measured_ns if measured_ns else 0.0
+
+
 def _trust(
     graph: TaskGraph,
     facts: GraphFacts,
@@ -88,21 +121,18 @@ def _trust(
     measured: StepTimes,
     strict: StepTimes,
 ) -> Trust:
-    measured_ns = int(measured.boundary_ns[-1] - measured.boundary_ns[0])
-    strict_ns = int(strict.boundary_ns[-1] - strict.boundary_ns[0])
-    error = (strict_ns - measured_ns) / measured_ns if measured_ns else 0.0
+    error = step_error_frac(measured, strict)
     unexplained_ns = _unexplained_on_path(graph, path)
     explained = 1.0 - unexplained_ns / path.length_ns if path.length_ns else 0.0
     explained = min(max(explained, 0.0), 1.0)
     host_frac = _host_share(graph, path)
-    step_ns = measured_ns / len(graph.steps)
-    caps = _caps(graph, facts, host_frac, step_ns)
+    caps = _caps(graph, facts, host_frac, int(measured.mean_ns))
     grade, reasons = _grade(facts, error, explained, caps)
     return Trust(
         grade=grade,
         strict_error_frac=error,
         explained_frac=explained,
-        start_error_ns=_start_error(graph, strict_schedule),
+        start=start_error(graph, strict_schedule, np.ones(graph.n_tasks, bool)),
         unlinked_frac=facts.unlinked_frac,
         evidence={how.name.lower(): facts.evidence_share(how) for how in Evidence},
         host_path_frac=host_frac,
@@ -122,12 +152,6 @@ def _unexplained_on_path(graph: TaskGraph, path: CriticalPath) -> int:
 def _host_share(graph: TaskGraph, path: CriticalPath) -> float:
     host = np.isin(graph.tasks.kind[path.task], [int(kind) for kind in HOST_KINDS])
     return float(path.span_ns[host].sum()) / path.length_ns if path.length_ns else 0.0
-
-
-def _start_error(graph: TaskGraph, strict_schedule: Schedule) -> int:
-    device = np.isin(graph.tasks.kind, [int(kind) for kind in DEVICE_KINDS])
-    error_ns = np.abs(strict_schedule.start_ns - graph.tasks.ts_ns)[device]
-    return int(np.median(error_ns)) if len(error_ns) else 0
 
 
 def _grade(

@@ -1,0 +1,268 @@
+"""The tables of docs/accuracy.md about replays of unchanged traces, measured again.
+
+    python -m tests.bench.accuracy ../shared [--write] [--only WORD]
+
+Reads every set of public traces in `../shared/traces` and every measured run in
+`../shared/groundtruth`, prints both tables and, with --write, puts them between their marks in
+docs/accuracy.md. A few minutes; lines on stderr tell how far it is.
+"""
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ingest.pipeline import IngestOptions, open_run
+from ingest.store import Store
+from replay.graph.build import Trial, build
+from replay.results.fidelity import Baseline, Trust, baseline, step_error_frac
+from replay.results.metrics import StepTimes
+
+DOC = Path(__file__).parents[2] / "docs" / "accuracy.md"
+ALONE = ("single", "pair", "sweep")
+"""Folders that begin so hold unrelated files: each is a set of its own."""
+NOTABLE_FRAC = 0.02
+"""A strict error above this needs words."""
+EVENT_RULES = frozenset({"event_wait", "from_time"})
+SYNC_RULES = frozenset({"host_sync"})
+WHY: tuple[tuple[str, str], ...] = ()
+"""Set and reason, for those above `NOTABLE_FRAC`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one set of public traces showed; errors are shares of the measured step."""
+
+    name: str
+    ranks: int
+    steps: int
+    measured_ms: float
+    trust: Trust
+    held_out_frac: float | None
+    """Lags learned on the first half of the steps, judged on the rest; None for one step."""
+    without_events_frac: float
+    without_syncs_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of text under a head; the first column is text, the others are numbers."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def lines(self) -> Iterator[str]:
+        """As Markdown."""
+        yield f"| {' | '.join(self.head)} |"
+        yield f"|---|{'---:|' * (len(self.head) - 1)}"
+        yield from (f"| {' | '.join(row)} |" for row in self.rows)
+
+
+def trace_sets(folder: Path) -> dict[str, list[Path]]:
+    """Main sets as a whole, files of the other folders one by one."""
+    sets: dict[str, list[Path]] = {}
+    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
+        files = sorted(place.rglob("*.json*"))
+        if place.name.startswith(ALONE):
+            sets.update({f"{place.name}/{file.name.split('.json')[0]}": [file] for file in files})
+        else:
+            sets[place.name] = files
+    return sets
+
+
+def measure(name: str, store: Store) -> Row | None:
+    """Replay one set with and without some of its rules; None without device task."""
+    built = build(store)
+    base = baseline(built.graph, built.facts)
+    if not base.trust.start.tasks:
+        return None
+    return Row(
+        name=name,
+        ranks=len(built.graph.ranks),
+        steps=len(built.graph.steps) if built.graph.steps_recorded else 0,
+        measured_ms=base.measured.mean_ns / 1e6,
+        trust=base.trust,
+        held_out_frac=_held_out(store, len(built.graph.steps)),
+        without_events_frac=_tried(store, Trial(without=EVENT_RULES)).trust.strict_error_frac,
+        without_syncs_frac=_tried(store, Trial(without=SYNC_RULES)).trust.strict_error_frac,
+    )
+
+
+def _tried(store: Store, trial: Trial) -> Baseline:
+    built = build(store, trial=trial)
+    return baseline(built.graph, built.facts)
+
+
+def _held_out(store: Store, n_steps: int) -> float | None:
+    if n_steps < 2:
+        return None
+    half = n_steps // 2
+    base = _tried(store, Trial(taught_steps=half))
+    return step_error_frac(base.measured, base.strict, half)
+
+
+def strict_table(rows: Sequence[Row]) -> Table:
+    """One row per set."""
+    head = (
+        "set", "ranks", "steps", "device tasks", "measured ms", "strict error", "held out",
+        "start error median µs", "p90 µs", "explained", "host share of path",
+        "edges recorded / ordered / inferred", "no event rules", "no sync rules", "grade",
+    )  # fmt: skip
+    return Table(head=head, rows=tuple(_strict_cells(row) for row in rows))
+
+
+def _strict_cells(row: Row) -> tuple[str, ...]:
+    trust = row.trust
+    shares = (trust.evidence[how] for how in ("recorded", "ordered", "inferred"))
+    return (
+        row.name,
+        str(row.ranks),
+        str(row.steps or "-"),
+        f"{trust.start.tasks:,}",
+        f"{row.measured_ms:,.2f}",
+        percent(trust.strict_error_frac),
+        percent(row.held_out_frac),
+        f"{trust.start.median_ns / 1e3:,.1f}",
+        f"{trust.start.p90_ns / 1e3:,.1f}",
+        f"{trust.explained_frac:.1%}",
+        f"{trust.host_path_frac:.0%}",
+        " / ".join(f"{share:.1%}" for share in shares),
+        percent(row.without_events_frac),
+        percent(row.without_syncs_frac),
+        trust.grade,
+    )
+
+
+def percent(frac: float | None) -> str:
+    """Signed, two decimals."""
+    return "-" if frac is None else f"{frac:+.2%}"
+
+
+def spread(fracs: Iterable[float]) -> str:
+    """Median and 90th percentile of the absolute values."""
+    sizes = np.abs(list(fracs))
+    median, p90 = np.percentile(sizes, [50, 90])
+    return f"median {median:.2%}, p90 {p90:.2%} ({len(sizes)} sets)"
+
+
+def strict_text(rows: Sequence[Row], without_device: Sequence[str]) -> Iterator[str]:
+    """The table of strict errors and what it comes to."""
+    yield from strict_table(rows).lines()
+    yield ""
+    yield f"|strict error|: {spread(row.trust.strict_error_frac for row in rows)}."
+    held_out = [row.held_out_frac for row in rows if row.held_out_frac is not None]
+    if held_out:
+        yield f"Held out: {spread(held_out)}."
+    if without_device:
+        yield f"Without device task, so not counted: {', '.join(without_device)}."
+    why = dict(WHY)
+    notable = [row for row in rows if abs(row.trust.strict_error_frac) > NOTABLE_FRAC]
+    if notable:
+        yield ""
+        yield f"Above {NOTABLE_FRAC:.0%}:"
+        yield ""
+    for row in notable:
+        reason = why.get(row.name, "not explained yet")
+        yield f"- {row.name} ({percent(row.trust.strict_error_frac)}): {reason}."
+
+
+def strict_section(folder: Path, only: str) -> list[str]:
+    """Measure every set of a folder."""
+    rows, without_device = [], []
+    for name, files in trace_sets(folder).items():
+        if only not in name:
+            continue
+        with open_run(files, options=IngestOptions(cache=False)) as run:
+            row = measure(name, run.store)
+        if row is None:
+            without_device.append(name)
+        else:
+            rows.append(row)
+        tell(name, "no device task" if row is None else percent(row.trust.strict_error_frac))
+    return list(strict_text(rows, without_device))
+
+
+def tell(name: str, result: str) -> None:
+    """Say on stderr how far it is."""
+    sys.stderr.write(f"{name:<60}{result}\n")
+
+
+def truth_section(folder: Path, only: str) -> list[str]:
+    """Replay every measured run and compare with what its `measured.csv` says."""
+    with (folder / "measured.csv").open(newline="") as stream:
+        settings = list(csv.DictReader(stream))
+    rows = []
+    for setting in settings:
+        name = f"{setting['experiment']}/{setting['setting']}"
+        files = sorted((folder / name).glob("rank?.json.gz"))
+        if only not in name or not files:
+            continue
+        row = _truth_row(name, files, setting)
+        tell(name, row[-1])
+        rows.append(row)
+    head = (
+        "run", "ranks", "steps in the trace, ms", "recorded", "calibrated", "strict", "explained",
+        "without profiler, ms",
+    )  # fmt: skip
+    return list(Table(head=head, rows=tuple(rows)).lines())
+
+
+def _truth_row(name: str, files: list[Path], setting: dict[str, str]) -> tuple[str, ...]:
+    with open_run(files, options=IngestOptions(cache=False)) as run:
+        built = build(run.store)
+    base = baseline(built.graph, built.facts)
+    trace_ms = float(setting["trace_step_ms"])
+    errors = (
+        _median_step_ms(times) / trace_ms - 1
+        for times in (base.measured, base.replayed, base.strict)
+    )
+    return (
+        name,
+        str(len(files)),
+        f"{trace_ms:,.1f}",
+        *(percent(error) for error in errors),
+        f"{base.trust.explained_frac:.0%}",
+        f"{float(setting['step_ms_median']):,.1f}",
+    )
+
+
+def _median_step_ms(times: StepTimes) -> float:
+    """As in `measured.csv`: median over the steps of the mean over the ranks."""
+    return float(np.median(np.diff(times.rank_boundary_ns, axis=1).mean(axis=0))) / 1e6
+
+
+def written(text: str, name: str, lines: Sequence[str]) -> str:
+    """The page with other lines between the marks of a table."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, mark, rest = text.partition(begin)
+    _, closing, after = rest.partition(end)
+    assert mark, f"docs/accuracy.md has no mark {begin}"
+    assert closing, f"docs/accuracy.md has no mark {end}"
+    return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("shared", type=Path, help="folder with traces/ and groundtruth/")
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    parser.add_argument("--only", default="", metavar="WORD", help="sets whose name holds it")
+    given = parser.parse_args(arguments)
+    if given.write and given.only:
+        parser.error("--write needs all sets")
+    sections = {
+        "strict": strict_section(given.shared / "traces", given.only),
+        "measured runs": truth_section(given.shared / "groundtruth", given.only),
+    }
+    for name, lines in sections.items():
+        sys.stdout.write("\n".join((f"## {name}", "", *lines, "", "")))
+        if given.write:
+            DOC.write_text(written(DOC.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
