@@ -9,6 +9,7 @@ from ingest import pipeline
 from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
+from ingest.units import Nanos
 from replay.graph.build import build
 from replay.results.fidelity import baseline
 from replay.results.metrics import breakdown
@@ -18,7 +19,8 @@ from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
 from whatif.report.view import answer_of
 from whatif.scenario import Scenario
-from whatif.study import study
+from whatif.study import Study, study
+from whatif.unprofiled import Unprofiled, without_profiler
 
 Paths = Sequence[Path | str]
 
@@ -51,14 +53,25 @@ def analyse(
     scenario: Scenario = UNCHANGED,
     *,
     window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
 ) -> Answer:
     """Read traces (or a store), replay them, and answer the scenario.
 
+    With `unprofiled_step_ns`, the mean step measured without the profiler, host work is scaled so
+    that the replay meets it, and the scenario starts from there.
+
     Raises:
         UserError: the traces cannot be read or the scenario does not fit them; its children tell.
     """
-    found = examine(paths, scenario, window=window, options=options, with_levers=False)
+    found = examine(
+        paths,
+        scenario,
+        window=window,
+        unprofiled_step_ns=unprofiled_step_ns,
+        options=options,
+        with_levers=False,
+    )
     return answer_of(found)
 
 
@@ -67,6 +80,7 @@ def examine(
     scenario: Scenario = UNCHANGED,
     *,
     window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
     with_levers: bool = True,
 ) -> Findings:
@@ -79,18 +93,28 @@ def examine(
     with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         reading = _reading(run)
-    base = baseline(built.graph, built.facts)
-    asked = study(built.graph, base, scenario) if scenario.transforms else None
-    saving = levers(built.graph, base) if with_levers else ()
+    graph, base, unprofiled = built.graph, baseline(built.graph, built.facts), None
+    if unprofiled_step_ns is not None:
+        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
+    asked = study(graph, base, scenario) if scenario.transforms else None
+    saving = levers(graph, base) if with_levers else ()
     return Findings(
-        graph=built.graph,
+        graph=graph,
         facts=built.facts,
         baseline=base,
-        breakdown=breakdown(built.graph, base.schedule),
-        study=asked,
+        breakdown=breakdown(graph, base.schedule),
+        study=None if asked is None else _said(asked, unprofiled),
         levers=saving,
+        unprofiled=unprofiled,
         reading=replace(reading, seconds=perf_counter() - began),
     )
+
+
+def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:
+    """The study with the base that it started from among its assumptions."""
+    if unprofiled is None:
+        return asked
+    return replace(asked, assumptions=(unprofiled.assumption, *asked.assumptions))
 
 
 def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_steps
+from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
 from replay.cli.stack import typed
 
@@ -70,6 +70,7 @@ def whatif(
     ] = None,
     steps: options.Steps = None,
     ranks: options.Ranks = None,
+    unprofiled_step: options.UnprofiledStep = None,
     format_: options.AnswerForm = options.AnswerFormat.TABLE,
     json: options.Json = False,
     strict: options.Strict = False,
@@ -94,6 +95,7 @@ def whatif(
     asked = scenario_of(typed(ctx), base)
     as_json = json or format_ is options.AnswerFormat.JSON
     part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    step_ns = parse_step_time(unprofiled_step)
     with console.progress() as progress:
         reading = reading_options(
             strict=strict,
@@ -102,7 +104,14 @@ def whatif(
             window=window,
             progress=progress,
         )
-        findings = examine(traces, asked, window=part, options=reading, with_levers=not as_json)
+        findings = examine(
+            traces,
+            asked,
+            window=part,
+            unprofiled_step_ns=step_ns,
+            options=reading,
+            with_levers=not as_json,
+        )
     console.report_failed(findings.reading.failed)
     if as_json:
         console.show(to_json(answer_of(findings)).decode())

@@ -11,6 +11,7 @@ from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
+from replay.results.unexplained import path_unexplained_ns
 
 GRADES: tuple[tuple[str, float, float], ...] = (
     ("A", 0.02, 0.97),
@@ -122,7 +123,7 @@ def _trust(
     strict: StepTimes,
 ) -> Trust:
     error = step_error_frac(measured, strict)
-    unexplained_ns = _unexplained_on_path(graph, path)
+    unexplained_ns = int(path_unexplained_ns(graph, path).sum())
     explained = 1.0 - unexplained_ns / path.length_ns if path.length_ns else 0.0
     explained = min(max(explained, 0.0), 1.0)
     host_frac = _host_share(graph, path)
@@ -140,13 +141,6 @@ def _trust(
         reasons=tuple(reasons),
         issues=facts.issues,
     )
-
-
-def _unexplained_on_path(graph: TaskGraph, path: CriticalPath) -> int:
-    """Residuals and silence without a cause on the path, no more than the path has there."""
-    residual_ns = np.abs(graph.tasks.residual_ns[path.task])
-    silent_ns = np.minimum(graph.tasks.unexplained_ns[path.task], path.span_ns)
-    return int(residual_ns.sum() + silent_ns.sum())
 
 
 def _host_share(graph: TaskGraph, path: CriticalPath) -> float:

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from replay.graph.arrays import Int64, TaskGraph
 from replay.results.fidelity import Baseline, StartError, start_error
+from replay.results.unexplained import path_unexplained_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +21,9 @@ class Judged:
     replayed_ns: int
     """Calibrated."""
     start: StartError
+    unexplained_ns: int
+    """Residuals and silence of unknown cause on the run's critical path, in this step or on this
+    rank."""
 
     @property
     def strict_error_frac(self) -> float | None:
@@ -27,6 +33,10 @@ class Judged:
 
 def by_step(graph: TaskGraph, base: Baseline) -> Iterator[Judged]:
     """Steps of the run in order; device tasks count in the step that issued them."""
+    unexplained_ns = path_unexplained_ns(graph, base.path)
+    starts_ns = base.schedule.start_ns[base.path.task]
+    at = np.searchsorted(base.replayed.boundary_ns, starts_ns, side="right") - 1
+    at = np.clip(at, 0, len(graph.steps) - 1)
     columns = (base.measured, base.strict, base.replayed)
     per_step: list[Int64] = [column.per_step_ns for column in columns]
     for place, number in enumerate(graph.steps):
@@ -37,11 +47,14 @@ def by_step(graph: TaskGraph, base: Baseline) -> Iterator[Judged]:
             strict_ns=strict_ns,
             replayed_ns=replayed_ns,
             start=start_error(graph, base.strict_schedule, graph.tasks.step == place),
+            unexplained_ns=int(unexplained_ns[at == place].sum()),
         )
 
 
 def by_rank(graph: TaskGraph, base: Baseline) -> Iterator[Judged]:
     """Mean step of each rank by its own boundaries, in the order of `graph.ranks`."""
+    unexplained_ns = path_unexplained_ns(graph, base.path)
+    on_rank = graph.tasks.rank[base.path.task]
     for place, info in enumerate(graph.ranks):
         yield Judged(
             number=info.rank,
@@ -49,4 +62,5 @@ def by_rank(graph: TaskGraph, base: Baseline) -> Iterator[Judged]:
             strict_ns=base.strict.rank_mean_ns(place),
             replayed_ns=base.replayed.rank_mean_ns(place),
             start=start_error(graph, base.strict_schedule, graph.tasks.rank == info.rank),
+            unexplained_ns=int(unexplained_ns[on_rank == info.rank].sum()),
         )

@@ -19,6 +19,9 @@ STRUCTS = {
     answer.RankFacts: SCHEMA["properties"]["ranks"]["items"],
     answer.BreakdownFacts: SCHEMA["properties"]["breakdown"],
     answer.Parts: SCHEMA["$defs"]["parts"],
+    answer.JudgedFacts: SCHEMA["$defs"]["judged"],
+    answer.PlaceFacts: SCHEMA["$defs"]["place"],
+    answer.UnprofiledFacts: SCHEMA["$defs"]["unprofiled"],
 }
 
 

@@ -27,6 +27,7 @@ OPTIONS = {
         "--base-nvlink",
         "--gpus-per-node",
         "--steps",
+        "--unprofiled-step",
         "--ranks",
         "--format",
         "--json",
@@ -62,6 +63,7 @@ OPTIONS = {
     "queries": {"--format", "--json"},
     "check": {
         "--steps",
+        "--unprofiled-step",
         "--ranks",
         "--format",
         "--json",

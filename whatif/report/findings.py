@@ -9,6 +9,7 @@ from replay.results.fidelity import Baseline
 from replay.results.metrics import Breakdown
 from whatif.levers import Lever
 from whatif.study import Study
+from whatif.unprofiled import Unprofiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +39,10 @@ class Findings:
     study: Study | None
     levers: tuple[Lever, ...]
     """Empty when they were not asked for."""
+    unprofiled: Unprofiled | None = None
+    """A step measured without the profiler, which graph and baseline then meet."""
+
+    @property
+    def recorded(self) -> Baseline:
+        """Replays of the recording as it is: what trust is judged by."""
+        return self.baseline if self.unprofiled is None else self.unprofiled.recorded

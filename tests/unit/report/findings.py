@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.results.fidelity import baseline
@@ -13,6 +14,7 @@ from whatif.report.findings import Findings, Reading
 from whatif.scenario import Scenario
 from whatif.study import study
 from whatif.transforms.registry import Transform
+from whatif.unprofiled import without_profiler
 
 READING = Reading(
     failed=(), store=Path("runs/a.duckdb"), store_bytes=7_400_000, is_cached=False, seconds=1.23
@@ -42,12 +44,15 @@ def findings_of(
     facts: GraphFacts | None = None,
     levers: tuple[Lever, ...] = (),
     reading: Reading = READING,
+    unprofiled_step_ns: Nanos | None = None,
 ) -> Findings:
     """What a run with this graph would have been found to be."""
     known = facts or replace(
         facts_of(graph), files=tuple(file_of(info.rank) for info in graph.ranks)
     )
-    base = baseline(graph, known)
+    base, unprofiled = baseline(graph, known), None
+    if unprofiled_step_ns is not None:
+        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, Scenario(transforms=transforms)) if transforms else None
     return Findings(
         graph=graph,
@@ -57,4 +62,5 @@ def findings_of(
         study=asked,
         levers=levers,
         reading=reading,
+        unprofiled=unprofiled,
     )
