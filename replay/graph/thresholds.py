@@ -36,6 +36,8 @@ MEETING_TOLERANCE_NS = 1_000
 """A member whose transfer began this much before the last arrival did not wait for it."""
 SAMPLES = 8
 """Fewer samples than this give the default lag."""
+FEW_SAMPLES = 3
+"""So many can still show that a lag is shorter than its default; one or two would fit tasks."""
 HAND_OVER_SAMPLES = 3
 
 DEFAULT_LAUNCH_NS = 2_000

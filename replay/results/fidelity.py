@@ -1,5 +1,6 @@
 """How far a replay can be trusted: strict error, explained share, grade (DESIGN section 4)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ NOTABLE_FRAC = 0.01
 """Repairs and collectives with members missing cap the grade above this share of the step."""
 HOST_BOUND_FRAC = 0.5
 """A path with more host work than this proves little: host durations are copied."""
+MOSTLY_FRAC = 0.5
+"""The same of device work and of waits that stay as recorded for want of their launches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def baseline(graph: TaskGraph, facts: GraphFacts) -> Baseline:
         schedule=schedule,
         strict_schedule=strict_schedule,
         path=path,
-        trust=_trust(graph, facts, path, strict_schedule, measured, strict),
+        trust=_trust(graph, facts, path, (schedule, strict_schedule), measured, strict),
     )
 
 
@@ -118,16 +121,20 @@ def _trust(
     graph: TaskGraph,
     facts: GraphFacts,
     path: CriticalPath,
-    strict_schedule: Schedule,
+    schedules: tuple[Schedule, Schedule],
     measured: StepTimes,
     strict: StepTimes,
 ) -> Trust:
+    schedule, strict_schedule = schedules
     error = step_error_frac(measured, strict)
     unexplained_ns = int(path_unexplained_ns(graph, path).sum())
     explained = 1.0 - unexplained_ns / path.length_ns if path.length_ns else 0.0
     explained = min(max(explained, 0.0), 1.0)
     host_frac = _host_share(graph, path)
-    caps = _caps(graph, facts, host_frac, int(measured.mean_ns))
+    caps = [
+        *_caps(graph, facts, host_frac, int(measured.mean_ns)),
+        *_copied_starts(facts, path, schedule),
+    ]
     grade, reasons = _grade(facts, error, explained, caps)
     return Trust(
         grade=grade,
@@ -166,6 +173,26 @@ def _grade(
     if defaults:
         reasons.append(f"default lags (too few samples): {', '.join(sorted(defaults))}")
     return grade, reasons
+
+
+def _copied_starts(
+    facts: GraphFacts, path: CriticalPath, schedule: Schedule
+) -> Iterator[tuple[str, str]]:
+    """Starts that no replay moves, because nothing recorded leads to them."""
+    if facts.has_device and facts.unlinked_frac > MOSTLY_FRAC:
+        yield (
+            "C",
+            f"{facts.unlinked_frac:.0%} of the device work has no recorded launch, so its start is "
+            "copied from the recording",
+        )
+    released = len(path.task) > 0 and int(schedule.blocked_by[path.task[0]]) < 0
+    waited_ns = int(path.lag_ns[0]) if released else 0
+    if waited_ns > MOSTLY_FRAC * path.length_ns:
+        yield (
+            "C",
+            f"{waited_ns / path.length_ns:.0%} of the critical path waits for a start that is "
+            "copied from the recording",
+        )
 
 
 def _caps(

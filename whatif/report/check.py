@@ -81,7 +81,7 @@ def _lags(findings: Findings) -> Iterator[str]:
         (
             name,
             f"{lag.lag_ns / 1e3:,.1f} us",
-            "default" if lag.is_default else "median",
+            "default at most" if lag.is_default else "median",
             f"{lag.samples:,} samples",
         )
         for name, lag in sorted(findings.facts.lags.items())
