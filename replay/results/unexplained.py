@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.vocab import EdgeKind, TaskKind
 from replay.engine.schedule import Schedule
@@ -113,10 +114,7 @@ def _grouped(graph: TaskGraph, parts: _Parts, what: str) -> Iterator[Place]:
     role_of_lane = np.array([roles.index(lane.role) for lane in graph.lanes] + [roles.index("")])
     role = role_of_lane[tasks.lane[parts.task]]
     op = tasks.op[parts.task]
-    key = np.stack([name, op, role, parts.edge, waits], axis=1)
-    _, group = np.unique(key, axis=0, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    cuts = [0, *(np.flatnonzero(np.diff(group[order])) + 1).tolist(), len(order)]
+    order, cuts = _runs(name, op, role, parts.edge, waits)
     for first, last in pairwise(cuts):
         rows = order[first:last]
         top = rows[np.argmax(np.abs(parts.value_ns[rows]))]
@@ -139,6 +137,15 @@ def _grouped(graph: TaskGraph, parts: _Parts, what: str) -> Iterator[Place]:
             example_rank=int(tasks.rank[task]),
             example_ts_ns=int(tasks.ts_ns[task]),
         )
+
+
+def _runs(*columns: NDArray[np.integer] | Bool) -> tuple[Int64, list[int]]:
+    """An order that brings equal rows together, and where each run of them begins; then the end."""
+    order = np.lexsort(columns)
+    changes = np.zeros(len(order) - 1, bool)
+    for column in columns:
+        changes |= column[order[1:]] != column[order[:-1]]
+    return order, [0, *(np.flatnonzero(changes) + 1).tolist(), len(order)]
 
 
 def _names(graph: TaskGraph, task: Int64) -> tuple[Int64, Bool]:
