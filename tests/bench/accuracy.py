@@ -222,6 +222,8 @@ def strict_text(rows: Sequence[Row], without_device: Sequence[str]) -> Iterator[
         yield f"Without device task, so not counted: {', '.join(without_device)}."
     why = dict(WHY)
     notable = [row for row in rows if abs(row.trust.strict_error_frac) > NOTABLE_FRAC]
+    for name in why.keys() & {row.name for row in rows} - {row.name for row in notable}:
+        tell(name, "needs no words any more")
     if notable:
         yield ""
         yield f"Above {NOTABLE_FRAC:.0%}:"
