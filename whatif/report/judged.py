@@ -71,7 +71,7 @@ def unexplained(findings: Findings) -> Iterator[str]:
 
 
 def _place_cells(place: Place) -> tuple[str, ...]:
-    where = short_name(place.name) or "(no name)"
+    where = short_name(place.name) or "between its rows"
     if place.op:
         where += f" of {short_name(place.op)}"
     lane = f" on {place.lane_role}" if place.lane_role else ""
