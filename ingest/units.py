@@ -17,6 +17,8 @@ _RATE = re.compile(
     r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<prefix>[KMGT]?)(?P<unit>[Bb])(?:ps|/s)", re.ASCII
 )
 _FACTOR = re.compile(r"[xX](?P<number>\d+(?:\.\d*)?|\.\d+)", re.ASCII)
+_TIME = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>ns|us|µs|ms|s)", re.ASCII)
+_NANOS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -57,6 +59,22 @@ def parse_rate(text: str) -> Rate:
         f"`{text}` is not a rate",
         hint="write a number with its unit: 900GBps (bytes), 400Gbps (bits), or a factor like x2",
     )
+
+
+def parse_time(text: str) -> Nanos:
+    """Read `412ms`, `0.5s`, `350us` or `80ns`, to the nanosecond.
+
+    Raises:
+        UsageError: no unit, a malformed number, or a time that is not above zero.
+    """
+    found = _TIME.fullmatch(text.strip())
+    value = Decimal(found["number"]) * _NANOS[found["unit"]] if found else Decimal(0)
+    if value < 1:
+        raise UsageError(
+            f"`{text}` is not a time above zero",
+            hint="write a number with its unit: 412ms, 0.412s, 350us",
+        )
+    return Nanos(int(value.to_integral_value()))
 
 
 def _positive(value: float, text: str) -> float:

@@ -9,6 +9,7 @@ from ingest import pipeline
 from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
+from ingest.units import Nanos
 from replay.graph.build import build
 from replay.results.causes import find_fetching
 from replay.results.fidelity import baseline
@@ -21,7 +22,8 @@ from whatif.report.rates import NOTHING_SAID, Workload
 from whatif.report.reading import read_run
 from whatif.report.view import answer_of
 from whatif.scenario import Scenario
-from whatif.study import study
+from whatif.study import Study, study
+from whatif.unprofiled import Unprofiled, without_profiler
 
 Paths = Sequence[Path | str]
 
@@ -54,25 +56,36 @@ def analyse(
     scenario: Scenario = UNCHANGED,
     *,
     window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
     workload: Workload = NOTHING_SAID,
 ) -> Answer:
     """Read traces (or a store), replay them, and answer the scenario.
 
+    With `unprofiled_step_ns`, the mean step measured without the profiler, host work is scaled so
+    that the replay meets it, and the scenario starts from there.
+
     Raises:
         UserError: the traces cannot be read or the scenario does not fit them; its children tell.
     """
     found = examine(
-        paths, scenario, window=window, options=options, workload=workload, with_levers=False
+        paths,
+        scenario,
+        window=window,
+        unprofiled_step_ns=unprofiled_step_ns,
+        options=options,
+        workload=workload,
+        with_levers=False,
     )
     return answer_of(found)
 
 
-def examine(
+def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice of its own)
     paths: Paths,
     scenario: Scenario = UNCHANGED,
     *,
     window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
     workload: Workload = NOTHING_SAID,
     with_levers: bool = True,
@@ -87,20 +100,30 @@ def examine(
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         fetching = find_fetching(run.store)
         reading = _reading(run)
-    base = baseline(built.graph, built.facts)
-    asked = study(built.graph, base, scenario) if scenario.transforms else None
-    saving = levers(built.graph, base) if with_levers else ()
+    graph, base, unprofiled = built.graph, baseline(built.graph, built.facts), None
+    if unprofiled_step_ns is not None:
+        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
+    asked = study(graph, base, scenario) if scenario.transforms else None
+    saving = levers(graph, base) if with_levers else ()
     return Findings(
-        graph=built.graph,
+        graph=graph,
         facts=built.facts,
         baseline=base,
-        breakdown=breakdown(built.graph, base.schedule),
-        run=read_run(built.graph, base, built.facts, fetching),
+        breakdown=breakdown(graph, base.schedule),
+        run=read_run(graph, base, built.facts, fetching),
         workload=workload,
-        study=asked,
+        study=None if asked is None else _said(asked, unprofiled),
         levers=saving,
+        unprofiled=unprofiled,
         reading=replace(reading, seconds=perf_counter() - began),
     )
+
+
+def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:
+    """The study with the base that it started from among its assumptions."""
+    if unprofiled is None:
+        return asked
+    return replace(asked, assumptions=(unprofiled.assumption, *asked.assumptions))
 
 
 def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:

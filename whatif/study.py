@@ -120,7 +120,7 @@ def _bounds(
     yield from _without_one_step(predicted)
     strict = step_times(changed.graph, replay(changed.graph, residuals=False))
     if baseline.strict.mean_ns:
-        yield round(int(strict.mean_ns) * int(baseline.measured.mean_ns) / baseline.strict.mean_ns)
+        yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
     for bound in (Bound.LOW, Bound.HIGH):
         yield _step_ns(apply_all(graph, scenario, bound).graph)
     calls = graph.collectives

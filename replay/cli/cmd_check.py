@@ -1,7 +1,7 @@
 """`replay check`: how far the replay of a run can be trusted, and why."""
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_steps
+from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
 
 
@@ -9,6 +9,7 @@ def check(
     traces: options.Traces,
     steps: options.Steps = None,
     ranks: options.Ranks = None,
+    unprofiled_step: options.UnprofiledStep = None,
     format_: options.AnswerForm = options.AnswerFormat.TABLE,
     json: options.Json = False,
     strict: options.Strict = False,
@@ -27,6 +28,7 @@ def check(
 
     as_json = json or format_ is options.AnswerFormat.JSON
     part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    step_ns = parse_step_time(unprofiled_step)
     with console.progress() as progress:
         reading = reading_options(
             strict=strict,
@@ -35,7 +37,13 @@ def check(
             window=window,
             progress=progress,
         )
-        findings = examine(traces, window=part, options=reading, with_levers=not as_json)
+        findings = examine(
+            traces,
+            window=part,
+            unprofiled_step_ns=step_ns,
+            options=reading,
+            with_levers=not as_json,
+        )
     console.report_failed(findings.reading.failed)
     if as_json:
         console.show(to_json(answer_of(findings)).decode())

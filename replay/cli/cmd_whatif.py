@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_steps
+from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
 from replay.cli.stack import typed
 
@@ -92,6 +92,7 @@ def whatif(
     ] = None,
     steps: options.Steps = None,
     ranks: options.Ranks = None,
+    unprofiled_step: options.UnprofiledStep = None,
     format_: options.AnswerForm = options.AnswerFormat.TABLE,
     json: options.Json = False,
     strict: options.Strict = False,
@@ -123,6 +124,7 @@ def whatif(
         steps_total=steps_total,
     )
     part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    step_ns = parse_step_time(unprofiled_step)
     with console.progress() as progress:
         reading = reading_options(
             strict=strict,
@@ -135,6 +137,7 @@ def whatif(
             traces,
             asked,
             window=part,
+            unprofiled_step_ns=step_ns,
             options=reading,
             workload=workload,
             with_levers=not as_json,

@@ -68,6 +68,14 @@ CacheDir = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Where stores are kept for the next call."),
 ]
+UnprofiledStep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Mean step measured without the profiler, for example 412ms: host work is scaled so "
+        "that the replay meets it.",
+    ),
+]
 Window = Annotated[
     int | None,
     typer.Option(

@@ -4,6 +4,7 @@ import re
 import sys
 
 from ingest.errors import UsageError
+from ingest.units import Nanos, parse_time
 
 _STEPS = re.compile(r"(?P<first>\d*)(?P<colon>:?)(?P<stop>\d*)", re.ASCII)
 _RANKS = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?", re.ASCII)
@@ -28,6 +29,15 @@ def parse_steps(text: str | None) -> range | None:
             f"`--steps {text}` holds no step", hint="A:B means A up to but not including B"
         )
     return range(first, stop)
+
+
+def parse_step_time(text: str | None) -> Nanos | None:
+    """A time with its unit.
+
+    Raises:
+        UsageError: not of that form.
+    """
+    return None if text is None else parse_time(text)
 
 
 def parse_ranks(text: str | None) -> tuple[int, ...] | None:

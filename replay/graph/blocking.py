@@ -11,6 +11,7 @@ import numpy as np
 from ingest.vocab import Evidence, RuntimeKind
 from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
+from replay.graph.lessons import Lessons
 from replay.graph.recorded import HostRows, Recorded, take
 from replay.graph.streams import Streams
 
@@ -46,13 +47,16 @@ class BlockingCalls:
     samples: int
 
 
-def find_blocking_calls(recorded: Recorded, streams: Streams, own_copy: Int64) -> BlockingCalls:
+def find_blocking_calls(
+    recorded: Recorded, streams: Streams, own_copy: Int64, lessons: Lessons
+) -> BlockingCalls:
     """Resolve every call that may block.
 
     Args:
         recorded: columns of all ranks.
         streams: launch order of its device rows.
         own_copy: per host row, the copy that a blocking copy call launched and waits for; else -1.
+        lessons: what the return lag is learned from.
     """
     host, device = recorded.host, recorded.device
     pairs = _candidates(recorded, streams, own_copy)
@@ -66,7 +70,8 @@ def find_blocking_calls(recorded: Recorded, streams: Streams, own_copy: Int64) -
     )
     near = inside & (end_ns - source_end_ns <= thresholds.SYNC_RETURN_NS)
     keep = np.where(loose, near, ~late)
-    lag_ns, samples = _return_lag(pairs.call, source_end_ns, end_ns, inside & keep)
+    taught = inside & keep & lessons.teaches(host.trace[pairs.call], start_ns)
+    lag_ns, samples = _return_lag(pairs.call, source_end_ns, end_ns, taught)
     call, position = np.unique(pairs.call[keep], return_inverse=True)
     ready_ns = np.where(inside, source_end_ns + lag_ns, start_ns)[keep]
     resume_ns = host.ts_ns[call].copy()

@@ -19,6 +19,7 @@ from replay.graph.graph_gaps import graph_gaps
 from replay.graph.host_tasks import anchor_rows, build_host_tasks
 from replay.graph.known import Known, collective_columns, find_groups, known_collectives
 from replay.graph.layout import Parts, find_meetings, number_tasks
+from replay.graph.lessons import Lessons, whole_recording
 from replay.graph.nesting import segments
 from replay.graph.recorded import SQL, Recorded, load
 from replay.graph.residuals import residuals
@@ -33,7 +34,7 @@ from replay.graph.rules.program_order import program_order
 from replay.graph.rules.stream_order import link_order, stream_order
 from replay.graph.scans import outermost
 from replay.graph.silence import find_stretches
-from replay.graph.steps import choose_windows, find_boundaries
+from replay.graph.steps import Windows, choose_windows, find_boundaries
 from replay.graph.streams import index_streams
 from replay.graph.unseen import held_by_unseen_work
 
@@ -50,6 +51,23 @@ RULES: tuple[tuple[str, Callable[[Parts], Found]], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What an experiment takes away from the graph, to show what it is worth."""
+
+    without: frozenset[str] = frozenset()
+    """Rules left out, by their names in `RULES` and `from_time`."""
+    taught_steps: int | None = None
+    """Typical lags are learned on so many first steps; None: on the whole recording."""
+
+    def __post_init__(self) -> None:
+        unknown = self.without - {"from_time", *(name for name, _ in RULES)}
+        assert not unknown, f"no such rules: {unknown}"
+
+
+NO_TRIAL = Trial()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """A task graph and what is known beside it."""
 
@@ -58,7 +76,11 @@ class Built:
 
 
 def build(
-    store: Store, *, ranks: tuple[int, ...] | None = None, steps: range | None = None
+    store: Store,
+    *,
+    ranks: tuple[int, ...] | None = None,
+    steps: range | None = None,
+    trial: Trial = NO_TRIAL,
 ) -> Built:
     """Build the graph of the chosen ranks and steps (all by default).
 
@@ -77,13 +99,14 @@ def build(
         )
     windows = choose_windows(recorded, steps)
     known = known_collectives(store, recorded)
-    parts = _parts(recorded, known)
-    found = {name: rule(parts) for name, rule in RULES}
+    parts = _parts(recorded, known, _lessons(windows, trial))
+    found = {name: rule(parts) for name, rule in RULES if name not in trial.without}
     edge_list = concatenate([rule.edges for rule in found.values()])
     tasks, lanes = task_columns(parts, windows)
     residual_ns = _released(parts, tasks, edge_list)[2]
-    found["from_time"] = from_time(parts, residual_ns)
-    edge_list = concatenate([edge_list, found["from_time"].edges])
+    if "from_time" not in trial.without:
+        found["from_time"] = from_time(parts, residual_ns)
+        edge_list = concatenate([edge_list, found["from_time"].edges])
     edges, release_ns, residual_ns = _released(parts, tasks, edge_list)
     held = held_by_unseen_work(parts, residual_ns)
     release_ns[held], residual_ns[held] = parts.ts_ns[held], 0
@@ -114,12 +137,18 @@ def _released(parts: Parts, tasks: Tasks, edge_list: EdgeList) -> tuple[Edges, I
     return edges, release_ns, residuals(edges, parts.ts_ns, parts.dur_ns, release_ns)
 
 
-def _parts(recorded: Recorded, known: Known) -> Parts:
+def _lessons(windows: Windows, trial: Trial) -> Lessons:
+    if trial.taught_steps is None:
+        return whole_recording(len(windows.end_ns))
+    return Lessons(end_ns=windows.end_ns[:, trial.taught_steps - 1])
+
+
+def _parts(recorded: Recorded, known: Known, lessons: Lessons) -> Parts:
     host = recorded.host
     streams = index_streams(recorded.device, host)
     pieces = segments(host)
     holder = outermost(host.thread, host.ts_ns, host.end_ns, anchor_rows(recorded))
-    blocking = find_blocking_calls(recorded, streams, _own_copies(recorded))
+    blocking = find_blocking_calls(recorded, streams, _own_copies(recorded), lessons)
     stretches = find_stretches(recorded, pieces, streams)
     host_tasks = build_host_tasks(recorded, pieces, holder, blocking, stretches)
     layout = number_tasks(recorded, len(host_tasks))
@@ -127,6 +156,7 @@ def _parts(recorded: Recorded, known: Known) -> Parts:
     ts_ns, dur_ns = start_and_duration(recorded, host_tasks, layout, meetings)
     return Parts(
         recorded=recorded,
+        lessons=lessons,
         streams=streams,
         host_tasks=host_tasks,
         blocking=blocking,

@@ -22,6 +22,12 @@ class FileFacts:
     clock_uncertainty_ns: int | None
     device_clock_offset_ns: int
     complete: bool
+    has_shapes: bool = True
+    """Input shapes of operators were recorded."""
+    has_stacks: bool = True
+    """Python frames were recorded."""
+    has_sync_events: bool = True
+    """Rows of category `cuda_sync` were recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

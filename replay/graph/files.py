@@ -58,6 +58,9 @@ def _file_facts(row: dict[str, object]) -> FileFacts:
         clock_uncertainty_ns=_recorded(row["clock_uncertainty_ns"]),
         device_clock_offset_ns=_whole(row["device_clock_offset_ns"]),
         complete=bool(row["complete"]),
+        has_shapes=bool(row["has_shapes"]),
+        has_stacks=bool(row["has_stacks"]),
+        has_sync_events=bool(row["has_sync_events"]),
     )
 
 

@@ -10,7 +10,7 @@ from replay.graph.arrays import Bool, Int64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typical:
-    """A lag and how many samples it rests on; below the minimum the default stands."""
+    """A lag and how many samples it rests on; below the minimum it is the default at most."""
 
     lag_ns: int
     samples: int
@@ -18,9 +18,16 @@ class Typical:
 
 
 def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAMPLES) -> Typical:
-    """Median of the samples when there are enough of them."""
+    """Median of the samples when there are enough of them.
+
+    Fewer give the default, or the median of `FEW_SAMPLES` and more where that is shorter: what
+    followed sooner shows that the lag is no longer, what followed later may have another cause.
+    """
     if len(samples_ns) < minimum:
-        return Typical(lag_ns=default_ns, samples=len(samples_ns), is_default=True)
+        lag_ns = default_ns
+        if len(samples_ns) >= thresholds.FEW_SAMPLES:
+            lag_ns = min(default_ns, int(np.median(samples_ns)))
+        return Typical(lag_ns=lag_ns, samples=len(samples_ns), is_default=True)
     return Typical(lag_ns=int(np.median(samples_ns)), samples=len(samples_ns), is_default=False)
 
 

@@ -9,6 +9,7 @@ from replay.graph.arrays import Bool, Int64
 from replay.graph.blocking import BlockingCalls
 from replay.graph.events import EventPairs
 from replay.graph.host_tasks import HostTasks
+from replay.graph.lessons import Lessons
 from replay.graph.recorded import Recorded
 from replay.graph.silence import Stretches
 from replay.graph.streams import Streams
@@ -48,6 +49,7 @@ class Parts:
     """Everything that the edge rules read."""
 
     recorded: Recorded
+    lessons: Lessons
     streams: Streams
     host_tasks: HostTasks
     blocking: BlockingCalls

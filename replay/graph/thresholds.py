@@ -47,6 +47,8 @@ SHORT_GAP_NS = 5_000
 """Gaps of a stream below this are what one kernel after another costs: summed, not looked at."""
 SAMPLES = 8
 """Fewer samples than this give the default lag."""
+FEW_SAMPLES = 3
+"""So many can still show that a lag is shorter than its default; one or two would fit tasks."""
 HAND_OVER_SAMPLES = 3
 
 DEFAULT_LAUNCH_NS = 2_000

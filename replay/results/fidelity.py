@@ -1,5 +1,6 @@
 """How far a replay can be trusted: strict error, explained share, grade (DESIGN section 4)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,10 +8,11 @@ import numpy as np
 from ingest.vocab import DEVICE_KINDS, HOST_KINDS, Evidence
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
+from replay.results.unexplained import path_unexplained_ns
 
 GRADES: tuple[tuple[str, float, float], ...] = (
     ("A", 0.02, 0.97),
@@ -22,6 +24,17 @@ NOTABLE_FRAC = 0.01
 """Repairs and collectives with members missing cap the grade above this share of the step."""
 HOST_BOUND_FRAC = 0.5
 """A path with more host work than this proves little: host durations are copied."""
+MOSTLY_FRAC = 0.5
+"""The same of device work and of waits that stay as recorded for want of their launches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartError:
+    """|strict start - recorded start| over some device tasks, ns; 0 where there are none."""
+
+    tasks: int
+    median_ns: int
+    p90_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +44,22 @@ class Trust:
     grade: str
     strict_error_frac: float
     explained_frac: float
-    start_error_ns: int
+    start: StartError
+    """Over all device tasks."""
     unlinked_frac: float
     evidence: dict[str, float]
     """Share of recorded, ordered and inferred edges, program order left out."""
     host_path_frac: float
     """Share of the critical path that is host work, copied from the recording."""
     unexplained_path_ns: int
+    """Residuals and silence without a cause on the path."""
     reasons: tuple[str, ...]
     issues: dict[str, int]
+
+    @property
+    def start_error_ns(self) -> int:
+        """Median over all device tasks."""
+        return self.start.median_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,33 +96,51 @@ def baseline(graph: TaskGraph, facts: GraphFacts) -> Baseline:
         schedule=schedule,
         strict_schedule=strict_schedule,
         path=path,
-        trust=_trust(graph, facts, path, strict_schedule, measured, strict),
+        trust=_trust(graph, facts, path, (schedule, strict_schedule), measured, strict),
     )
+
+
+def start_error(graph: TaskGraph, strict: Schedule, chosen: Bool) -> StartError:
+    """Of the chosen tasks (shape (tasks,)), as far as they are device tasks."""
+    device = np.isin(graph.tasks.kind, [int(kind) for kind in DEVICE_KINDS])
+    error_ns = np.abs(strict.start_ns - graph.tasks.ts_ns)[chosen & device]
+    if not len(error_ns):
+        return StartError(tasks=0, median_ns=0, p90_ns=0)
+    median_ns, p90_ns = np.percentile(error_ns, [50, 90])
+    return StartError(tasks=len(error_ns), median_ns=int(median_ns), p90_ns=int(p90_ns))
+
+
+def step_error_frac(measured: StepTimes, strict: StepTimes, first_step: int = 0) -> float:
+    """Signed error of the strict replay over the steps from the `first_step`-th on, together."""
+    measured_ns = int(measured.boundary_ns[-1] - measured.boundary_ns[first_step])
+    strict_ns = int(strict.boundary_ns[-1] - strict.boundary_ns[first_step])
+    return (strict_ns - measured_ns) / measured_ns if measured_ns else 0.0
 
 
 def _trust(
     graph: TaskGraph,
     facts: GraphFacts,
     path: CriticalPath,
-    strict_schedule: Schedule,
+    schedules: tuple[Schedule, Schedule],
     measured: StepTimes,
     strict: StepTimes,
 ) -> Trust:
-    measured_ns = int(measured.boundary_ns[-1] - measured.boundary_ns[0])
-    strict_ns = int(strict.boundary_ns[-1] - strict.boundary_ns[0])
-    error = (strict_ns - measured_ns) / measured_ns if measured_ns else 0.0
-    unexplained_ns = _unexplained_on_path(graph, path)
+    schedule, strict_schedule = schedules
+    error = step_error_frac(measured, strict)
+    unexplained_ns = int(path_unexplained_ns(graph, path).sum())
     explained = 1.0 - unexplained_ns / path.length_ns if path.length_ns else 0.0
     explained = min(max(explained, 0.0), 1.0)
     host_frac = _host_share(graph, path)
-    step_ns = measured_ns / len(graph.steps)
-    caps = _caps(graph, facts, host_frac, step_ns)
+    caps = [
+        *_caps(graph, facts, host_frac, int(measured.mean_ns)),
+        *_copied_starts(facts, path, schedule),
+    ]
     grade, reasons = _grade(facts, error, explained, caps)
     return Trust(
         grade=grade,
         strict_error_frac=error,
         explained_frac=explained,
-        start_error_ns=_start_error(graph, strict_schedule),
+        start=start_error(graph, strict_schedule, np.ones(graph.n_tasks, bool)),
         unlinked_frac=facts.unlinked_frac,
         evidence={how.name.lower(): facts.evidence_share(how) for how in Evidence},
         host_path_frac=host_frac,
@@ -112,31 +150,9 @@ def _trust(
     )
 
 
-def _unexplained_on_path(graph: TaskGraph, path: CriticalPath) -> int:
-    """Residuals and silence without a cause on the path, no more than the path has there.
-
-    Where the path begins with device work that nothing but its release holds back, the time until
-    then has no known cause either.
-    """
-    residual_ns = np.abs(graph.tasks.residual_ns[path.task])
-    silent_ns = np.minimum(graph.tasks.unexplained_ns[path.task], path.span_ns)
-    held_ns = path.lag_ns[:1] * _on_device(graph, path.task[:1])
-    return int(residual_ns.sum() + silent_ns.sum() + held_ns.sum())
-
-
 def _host_share(graph: TaskGraph, path: CriticalPath) -> float:
     host = np.isin(graph.tasks.kind[path.task], [int(kind) for kind in HOST_KINDS])
     return float(path.span_ns[host].sum()) / path.length_ns if path.length_ns else 0.0
-
-
-def _on_device(graph: TaskGraph, task: Int64) -> Bool:
-    return np.isin(graph.tasks.kind[task], [int(kind) for kind in DEVICE_KINDS])
-
-
-def _start_error(graph: TaskGraph, strict_schedule: Schedule) -> int:
-    device = _on_device(graph, np.arange(graph.n_tasks))
-    error_ns = np.abs(strict_schedule.start_ns - graph.tasks.ts_ns)[device]
-    return int(np.median(error_ns)) if len(error_ns) else 0
 
 
 def _grade(
@@ -162,6 +178,26 @@ def _grade(
     if defaults:
         reasons.append(f"default lags (too few samples): {', '.join(sorted(defaults))}")
     return grade, reasons
+
+
+def _copied_starts(
+    facts: GraphFacts, path: CriticalPath, schedule: Schedule
+) -> Iterator[tuple[str, str]]:
+    """Starts that no replay moves, because nothing recorded leads to them."""
+    if facts.has_device and facts.unlinked_frac > MOSTLY_FRAC:
+        yield (
+            "C",
+            f"{facts.unlinked_frac:.0%} of the device work has no recorded launch, so its start is "
+            "copied from the recording",
+        )
+    released = len(path.task) > 0 and int(schedule.blocked_by[path.task[0]]) < 0
+    waited_ns = int(path.lag_ns[0]) if released else 0
+    if waited_ns > MOSTLY_FRAC * path.length_ns:
+        yield (
+            "C",
+            f"{waited_ns / path.length_ns:.0%} of the critical path waits for a start that is "
+            "copied from the recording",
+        )
 
 
 def _caps(

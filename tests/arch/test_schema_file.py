@@ -24,6 +24,9 @@ STRUCTS = {
     answer.LongStepFacts: SCHEMA["$defs"]["long_step"],
     answer.GrownPart: SCHEMA["$defs"]["grown_part"],
     answer.RateFacts: SCHEMA["properties"]["rates"],
+    answer.JudgedFacts: SCHEMA["$defs"]["judged"],
+    answer.PlaceFacts: SCHEMA["$defs"]["place"],
+    answer.UnprofiledFacts: SCHEMA["$defs"]["unprofiled"],
 }
 
 

@@ -24,6 +24,7 @@ CALLS = [
     (GLOO2, "--network-scale", "2"),
     (CPU_ONLY, "--scale", "class:host=0"),
     ("sample_traces/tiny/collective_missing_rank", "--network-scale", "2"),
+    ("check", GLOO2),
 ]
 PARTS = ("compute_ns", "exposed_comm_ns", "exposed_memcpy_ns", "idle_ns")
 
@@ -60,6 +61,8 @@ def test_numbers_of_an_answer_agree_with_each_other(run: Run, call: tuple[str, .
 
 
 def test_text_is_one_screen(run: Run, call: tuple[str, ...]) -> None:
+    if call[0] == "check":
+        pytest.skip("a check tells everything")
     outcome = run(*call)
     lines = outcome.out.splitlines()
     assert len(lines) <= 40
@@ -72,6 +75,35 @@ def test_an_answer_without_a_what_if_predicts_nothing(run: Run) -> None:
     text = run(DDP8).out
     assert "predicted" not in text
     assert "what if" not in text
+
+
+def test_predictions_start_from_the_step_without_the_profiler_where_it_is_given(run: Run) -> None:
+    call = (GLOO2, "--unprofiled-step", "40ms", "--network-scale", "2", "--json")
+    answer = json.loads(run(*call).out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(answer)
+    baseline, prediction = answer["baseline"], answer["prediction"]
+    assert baseline["replayed_ns"] == pytest.approx(40_000_000, abs=1_000)
+    assert baseline["unprofiled"]["step_ns"] == 40_000_000
+    assert 0.1 < baseline["unprofiled"]["host_factor"] < 1
+    recorded = json.loads(run(GLOO2, "--json").out)
+    assert baseline["measured_ns"] == recorded["baseline"]["measured_ns"]
+    assert answer["trust"] == recorded["trust"]
+    assert prediction["speedup"] == baseline["replayed_ns"] / prediction["step_ns"]
+    assert "40.00 ms measured without the profiler" in prediction["assumptions"][0]
+
+
+def test_trust_adds_up_over_steps_and_ranks(run: Run) -> None:
+    answer = json.loads(run("check", DDP8, "--json").out)
+    trust, steps = answer["trust"], answer["trust"]["by_step"]
+    assert [step["number"] for step in steps] == answer["trace"]["steps"]
+    assert [rank["number"] for rank in trust["by_rank"]] == answer["trace"]["ranks"]
+    measured_ns = sum(step["measured_ns"] for step in steps)
+    strict_ns = sum(step["strict_ns"] for step in steps)
+    assert strict_ns / measured_ns - 1 == pytest.approx(trust["strict_error_frac"])
+    missing = sum(step["unexplained_ns"] for step in steps)
+    assert 1 - missing / measured_ns == pytest.approx(trust["explained_frac"])
+    assert missing == sum(rank["unexplained_ns"] for rank in trust["by_rank"])
+    assert sum(rank["device_tasks"] for rank in trust["by_rank"]) > 0
 
 
 def test_the_identity_says_why_nothing_changed(run: Run) -> None:

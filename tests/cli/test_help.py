@@ -31,6 +31,7 @@ OPTIONS = {
         "--base-nvlink",
         "--gpus-per-node",
         "--steps",
+        "--unprofiled-step",
         "--ranks",
         "--format",
         "--json",
@@ -66,6 +67,7 @@ OPTIONS = {
     "queries": {"--format", "--json"},
     "check": {
         "--steps",
+        "--unprofiled-step",
         "--ranks",
         "--format",
         "--json",

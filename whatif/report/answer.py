@@ -26,6 +26,47 @@ class TraceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """By rank: what was taken off the recorded times of its file."""
 
 
+class JudgedFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Measured and replayed length of one step of the run, or mean step of one rank."""
+
+    number: int
+    """Step as recorded, or rank."""
+    measured_ns: int
+    replayed_ns: int
+    strict_ns: int
+    strict_error_frac: float | None
+    """None where nothing was measured."""
+    device_tasks: int
+    start_error_ns: int
+    """Median over the device tasks; 0 without."""
+    start_error_p90_ns: int
+    unexplained_ns: int
+    """Residuals and silence on the run's critical path, in this step or on this rank."""
+
+
+class PlaceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal tasks whose start or length the replay could not explain, over ranks and steps."""
+
+    what: str
+    """`residual` or `silence`."""
+    name: str
+    op: str
+    lane: str
+    """Role of the thread or stream."""
+    edge: str
+    """Kind of the edge after which a residual was left; empty for silence."""
+    ranks: tuple[int, ...]
+    steps: tuple[int, ...]
+    count: int
+    on_path_ns: int
+    total_ns: int
+    largest_ns: int
+    """Signed."""
+    example_rank: int
+    example_slice_id: int | None
+    """Row of the largest in `slice`."""
+
+
 class TrustFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How far the replay of the unchanged trace can be trusted."""
 
@@ -36,6 +77,24 @@ class TrustFacts(msgspec.Struct, frozen=True, kw_only=True):
     unlinked_frac: float
     reasons: tuple[str, ...]
     issues: dict[str, int]
+    start_error_p90_ns: int
+    host_path_frac: float
+    """Share of the critical path that is host work, copied from the recording."""
+    evidence_frac: dict[str, float]
+    """Share of recorded, ordered and inferred edges, program order left out."""
+    by_step: tuple[JudgedFacts, ...]
+    by_rank: tuple[JudgedFacts, ...]
+    unexplained: tuple[PlaceFacts, ...]
+    """The largest, those on the critical path first."""
+    advice: tuple[str, ...]
+    """What the recording lacks, and the option of the profiler that supplies it."""
+
+
+class UnprofiledFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A step measured without the profiler, and the factor on host work that meets it."""
+
+    step_ns: int
+    host_factor: float
 
 
 class BaselineFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +102,9 @@ class BaselineFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     measured_ns: int
     replayed_ns: int
+    """What predictions start from; the measured step unless an unprofiled one was given."""
     strict_ns: int
+    unprofiled: UnprofiledFacts | None = None
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):

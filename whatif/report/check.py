@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from ingest.issues import BY_NAME
 from ingest.units import format_ms
 from ingest.vocab import EdgeKind, Evidence
+from replay.graph.facts import FileFacts
+from whatif.report import judged
 from whatif.report.advice import advice
+from whatif.report.columns import aligned
 from whatif.report.findings import Findings
 from whatif.report.path import idle_lines, path_lines
 from whatif.report.reading import long_step_sentences, straggler_table
@@ -15,6 +18,8 @@ from whatif.report.text import render
 def render_check(findings: Findings) -> str:
     """The answer, then files, edges, lags, the critical path, idle devices, odd data."""
     sections = (
+        ("step by step", judged.steps(findings)),
+        ("rank by rank", judged.ranks(findings)),
         ("files", _files(findings)),
         ("edges", _edges(findings)),
         ("lags", _lags(findings)),
@@ -22,9 +27,10 @@ def render_check(findings: Findings) -> str:
         ("stragglers", straggler_table(findings.run, findings.graph)),
         ("ahead", _ahead(findings)),
         ("idle devices", idle_lines(findings)),
+        ("without a known cause", judged.unexplained(findings)),
         ("data", _issues(findings)),
-        ("steps", long_step_sentences(findings.run)),
-        ("what would raise the grade", advice(findings)),
+        ("long steps", long_step_sentences(findings.run)),
+        ("what the recording lacks", advice(findings)),
     )
     lines = [render(findings)]
     for title, section in sections:
@@ -35,29 +41,34 @@ def render_check(findings: Findings) -> str:
 
 
 def _files(findings: Findings) -> Iterator[str]:
-    yield f"{'rank':>6}  {'rank from':<16}{'events':>11}{'clock':>17}{'device clock':>14}  host"
-    for file in findings.facts.files:
-        sure = (
-            ""
-            if file.clock_uncertainty_ns is None
-            else f" +/-{file.clock_uncertainty_ns / 1e3:.1f}"
-        )
-        clock = f"{file.clock_offset_ns / 1e3:+,.1f}{sure} us"
-        yield (
-            f"{file.rank:>6}  {file.rank_source:<16}{file.events:>11,}{clock:>17}"
-            f"{file.device_clock_offset_ns / 1e3:>+11,.1f} us  {file.host or '-'}"
-            + ("" if file.complete else "  cut off")
-        )
+    head = ("rank", "rank from", "events", "clock", "device clock", "host", "")
+    rows = [head, *(_file_cells(file) for file in findings.facts.files)]
+    yield from aligned(rows, "><>>><<")
+
+
+def _file_cells(file: FileFacts) -> tuple[str, ...]:
+    sure_ns = file.clock_uncertainty_ns
+    sure = "" if sure_ns is None else f" +/-{sure_ns / 1e3:,.1f}"
+    return (
+        str(file.rank),
+        file.rank_source,
+        f"{file.events:,}",
+        f"{file.clock_offset_ns / 1e3:+,.1f}{sure} us",
+        f"{file.device_clock_offset_ns / 1e3:+,.1f} us",
+        file.host or "-",
+        "" if file.complete else "cut off",
+    )
 
 
 def _edges(findings: Findings) -> Iterator[str]:
     """One row per kind, one column per evidence, and what contradicted the recording."""
     facts = findings.facts
-    yield f"{'kind':<16}" + "".join(f"{how.name.lower():>12}" for how in Evidence)
+    rows = [("kind", *(how.name.lower() for how in Evidence))]
     for kind in EdgeKind:
         counts = [facts.edges.get((kind, how), 0) for how in Evidence]
         if any(counts):
-            yield f"{kind.name.lower():<16}" + "".join(f"{count:>12,}" for count in counts)
+            rows.append((kind.name.lower(), *(f"{count:,}" for count in counts)))
+    yield from aligned(rows, "<" + ">" * len(Evidence))
     for rule, count in sorted(facts.contradicted.items()):
         yield f"not made, against the recording: {rule} {count:,}"
     yield (
@@ -67,9 +78,17 @@ def _edges(findings: Findings) -> Iterator[str]:
 
 
 def _lags(findings: Findings) -> Iterator[str]:
-    for name, lag in sorted(findings.facts.lags.items()):
-        origin = "default" if lag.is_default else "median"
-        yield f"{name:<32}{lag.lag_ns / 1e3:>9,.1f} us  {origin}, {lag.samples:,} samples"
+    rows = [
+        (
+            name,
+            f"{lag.lag_ns / 1e3:,.1f} us",
+            "default at most" if lag.is_default else "median",
+            f"{lag.samples:,} samples",
+        )
+        for name, lag in sorted(findings.facts.lags.items())
+    ]
+    if rows:
+        yield from aligned(rows, "<><>")
 
 
 def _path(findings: Findings) -> Iterator[str]:
@@ -89,8 +108,10 @@ def _ahead(findings: Findings) -> Iterator[str]:
 
 
 def _issues(findings: Findings) -> Iterator[str]:
+    rows = []
     for name, count in sorted(findings.baseline.trust.issues.items()):
         known = BY_NAME.get(name)
-        yield f"{name:<26}{count:>10,}  " + (
-            f"{known.severity}: {known.description}" if known else ""
-        )
+        meaning = f"{known.severity}: {known.description}" if known else ""
+        rows.append((name, f"{count:,}", meaning))
+    if rows:
+        yield from aligned(rows, "<><")

@@ -11,6 +11,7 @@ from whatif.levers import Lever
 from whatif.report.rates import Workload
 from whatif.report.reading import RunReading
 from whatif.study import Study
+from whatif.unprofiled import Unprofiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +45,10 @@ class Findings:
     study: Study | None
     levers: tuple[Lever, ...]
     """Empty when they were not asked for."""
+    unprofiled: Unprofiled | None = None
+    """A step measured without the profiler, which graph and baseline then meet."""
+
+    @property
+    def recorded(self) -> Baseline:
+        """Replays of the recording as it is: what trust is judged by."""
+        return self.baseline if self.unprofiled is None else self.unprofiled.recorded

@@ -124,7 +124,7 @@ def _scenario(findings: Findings) -> Iterator[str]:
 def _steps(findings: Findings) -> Iterator[str]:
     baseline, study = findings.baseline, findings.study
     yield f"{'step':<9}{'measured':<11}{format_ms(baseline.measured.mean_ns):>14}"
-    yield f"{'':<9}{'replayed':<11}{format_ms(baseline.replayed.mean_ns):>14}"
+    yield f"{'':<9}{'replayed':<11}{format_ms(baseline.replayed.mean_ns):>14}" + _host(findings)
     if study is not None:
         speed = "nothing is left" if study.speedup is None else f"speedup {study.speedup:.3f}x"
         yield (
@@ -133,6 +133,11 @@ def _steps(findings: Findings) -> Iterator[str]:
         )
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
+
+
+def _host(findings: Findings) -> str:
+    given = findings.unprofiled
+    return "" if given is None else f"   host x{given.host_factor:.3f}, without the profiler"
 
 
 def _ranks(findings: Findings) -> Iterator[str]:

@@ -3,29 +3,39 @@
 from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
-from replay.results.fidelity import Baseline, Trust
+from replay.results.fidelity import Baseline
+from replay.results.judgement import Judged, by_rank, by_step
 from replay.results.metrics import Breakdown
 from replay.results.outliers import LongStep
 from replay.results.stragglers import RankLateness
+from replay.results.unexplained import Place, places
+from whatif.report.advice import advice
 from whatif.report.answer import (
     Answer,
     BaselineFacts,
     BreakdownFacts,
     GrownPart,
+    JudgedFacts,
     LateRank,
     LongStepFacts,
     Parts,
+    PlaceFacts,
     Prediction,
     RankFacts,
     RateFacts,
     ReadingFacts,
     TraceFacts,
     TrustFacts,
+    UnprofiledFacts,
 )
 from whatif.report.findings import Findings
 from whatif.report.rates import accelerators, rates
 from whatif.report.reading import RunReading
 from whatif.study import Study
+from whatif.unprofiled import Unprofiled
+
+PLACES = 50
+"""So many places of unexplained time are told, the largest."""
 
 
 def answer_of(findings: Findings) -> Answer:
@@ -33,11 +43,12 @@ def answer_of(findings: Findings) -> Answer:
     graph, baseline, study = findings.graph, findings.baseline, findings.study
     return Answer(
         trace=_trace(graph, findings.facts, len(findings.reading.failed)),
-        trust=_trust(baseline.trust),
+        trust=_trust(findings),
         baseline=BaselineFacts(
             measured_ns=baseline.measured.mean_ns,
             replayed_ns=baseline.replayed.mean_ns,
-            strict_ns=baseline.strict.mean_ns,
+            strict_ns=findings.recorded.strict.mean_ns,
+            unprofiled=_unprofiled(findings.unprofiled),
         ),
         prediction=None if study is None else _prediction(study),
         ranks=_ranks(graph, baseline, None if study is None else study.rank_ns),
@@ -69,7 +80,9 @@ def _trace(graph: TaskGraph, facts: GraphFacts, failed: int) -> TraceFacts:
     )
 
 
-def _trust(trust: Trust) -> TrustFacts:
+def _trust(findings: Findings) -> TrustFacts:
+    graph, base = findings.graph, findings.recorded
+    trust = base.trust
     return TrustFacts(
         grade=trust.grade,
         strict_error_frac=trust.strict_error_frac,
@@ -78,7 +91,55 @@ def _trust(trust: Trust) -> TrustFacts:
         unlinked_frac=trust.unlinked_frac,
         reasons=trust.reasons,
         issues=trust.issues,
+        start_error_p90_ns=trust.start.p90_ns,
+        host_path_frac=trust.host_path_frac,
+        evidence_frac=trust.evidence,
+        by_step=tuple(map(_judged, by_step(graph, base))),
+        by_rank=tuple(map(_judged, by_rank(graph, base))),
+        unexplained=tuple(
+            _place(graph, place) for place in places(graph, base.schedule, base.path)[:PLACES]
+        ),
+        advice=tuple(advice(findings)),
     )
+
+
+def _judged(one: Judged) -> JudgedFacts:
+    return JudgedFacts(
+        number=one.number,
+        measured_ns=one.measured_ns,
+        replayed_ns=one.replayed_ns,
+        strict_ns=one.strict_ns,
+        strict_error_frac=one.strict_error_frac,
+        device_tasks=one.start.tasks,
+        start_error_ns=one.start.median_ns,
+        start_error_p90_ns=one.start.p90_ns,
+        unexplained_ns=one.unexplained_ns,
+    )
+
+
+def _place(graph: TaskGraph, place: Place) -> PlaceFacts:
+    slice_id = int(graph.tasks.slice_id[place.example_task])
+    return PlaceFacts(
+        what=place.what,
+        name=place.name,
+        op=place.op,
+        lane=place.lane_role,
+        edge=place.edge,
+        ranks=place.ranks,
+        steps=place.steps,
+        count=place.count,
+        on_path_ns=place.on_path_ns,
+        total_ns=place.total_ns,
+        largest_ns=place.largest_ns,
+        example_rank=place.example_rank,
+        example_slice_id=slice_id if slice_id >= 0 else None,
+    )
+
+
+def _unprofiled(given: Unprofiled | None) -> UnprofiledFacts | None:
+    if given is None:
+        return None
+    return UnprofiledFacts(step_ns=given.step_ns, host_factor=given.host_factor)
 
 
 def _prediction(study: Study) -> Prediction:

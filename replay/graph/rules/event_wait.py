@@ -16,8 +16,9 @@ def event_wait(parts: Parts) -> Found:
     src_row, dst_row = events.src_row, events.dst_row
     lag_ns = device.ts_ns[dst_row] - device.end_ns[src_row]
     queued_ns = device.ts_ns[dst_row] - parts.streams.launch_ns[dst_row]
-    known = events.evidence != Evidence.INFERRED
-    lag = typical(queued_lags(lag_ns[known], queued_ns[known]), thresholds.DEFAULT_EVENT_NS)
+    taught = events.evidence != Evidence.INFERRED
+    taught &= parts.lessons.teaches(device.trace[dst_row], device.ts_ns[dst_row])
+    lag = typical(queued_lags(lag_ns[taught], queued_ns[taught]), thresholds.DEFAULT_EVENT_NS)
     edges = edge_list(
         parts.layout.last_of_device[src_row],
         parts.layout.first_of_device[dst_row],

@@ -54,7 +54,9 @@ def from_time(parts: Parts, residual_ns: Int64) -> Found:
                 dst.append(row)
                 break
     src_row, dst_row = np.array(src, np.int64), np.array(dst, np.int64)
-    lag = typical(device.ts_ns[dst_row] - device.end_ns[src_row], thresholds.DEFAULT_EVENT_NS)
+    taught = parts.lessons.teaches(device.trace[dst_row], device.ts_ns[dst_row])
+    lag_ns = (device.ts_ns[dst_row] - device.end_ns[src_row])[taught]
+    lag = typical(lag_ns, thresholds.DEFAULT_EVENT_NS)
     edges = edge_list(
         layout.last_of_device[src_row],
         layout.first_of_device[dst_row],

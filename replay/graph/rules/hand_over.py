@@ -26,13 +26,16 @@ def hand_over(parts: Parts) -> Found:
     src, dst, thread = src[known], dst[known], thread[known]
     lag_ns = parts.ts_ns[dst] - helper_end_ns[known]
     back = np.isin(thread, parts.recorded.step.thread)
+    host = parts.recorded.host
+    trace = host.trace[np.searchsorted(host.thread, thread)]
+    taught = parts.lessons.teaches(trace, helper_end_ns[known])
     found: list[EdgeList] = []
     lags: dict[str, Typical] = {}
     for name, mask, default_ns in (
         ("hand_over (out)", ~back, thresholds.DEFAULT_HAND_OUT_NS),
         ("hand_over (back)", back, thresholds.DEFAULT_HAND_BACK_NS),
     ):
-        lag = typical(lag_ns[mask], default_ns, minimum=thresholds.HAND_OVER_SAMPLES)
+        lag = typical(lag_ns[mask & taught], default_ns, minimum=thresholds.HAND_OVER_SAMPLES)
         found.append(_edges(src[mask], dst[mask], lag.lag_ns))
         if mask.any():
             lags[name] = lag

@@ -22,8 +22,10 @@ def host_sync(parts: Parts) -> Found:
     )
     implied = np.flatnonzero(stretches.device_row >= 0)
     row = stretches.device_row[implied]
-    device_end_ns = parts.recorded.device.end_ns[row]
-    implied_lag = typical(stretches.hi_ns[implied] - device_end_ns, thresholds.DEFAULT_SYNC_NS)
+    device = parts.recorded.device
+    taught = parts.lessons.teaches(device.trace[row], device.ts_ns[row])
+    return_ns = stretches.hi_ns[implied] - device.end_ns[row]
+    implied_lag = typical(return_ns[taught], thresholds.DEFAULT_SYNC_NS)
     implied_edges = edge_list(
         layout.last_of_device[row],
         parts.host_tasks.stretch_task[implied],
@@ -33,10 +35,10 @@ def host_sync(parts: Parts) -> Found:
     )
     collective = np.flatnonzero(stretches.member >= 0)
     member = stretches.member[collective]
-    member_lag = typical(
-        stretches.hi_ns[collective] - parts.recorded.member.end_ns[member],
-        thresholds.DEFAULT_SYNC_NS,
-    )
+    members = parts.recorded.member
+    taught = parts.lessons.teaches(members.trace[member], members.ts_ns[member])
+    return_ns = stretches.hi_ns[collective] - members.end_ns[member]
+    member_lag = typical(return_ns[taught], thresholds.DEFAULT_SYNC_NS)
     member_edges = edge_list(
         layout.transfer_of_member[member],
         parts.host_tasks.stretch_task[collective],

@@ -34,8 +34,9 @@ def launch(parts: Parts) -> Found:
     stream, the others follow their streams. Unrecorded work of the graph adds to the lag.
     """
     launches = _launches(parts)
-    idle = _met_idle_device(parts.recorded, launches) & (parts.graph_gaps_ns[launches.row] == 0)
     host, device = parts.recorded.host, parts.recorded.device
+    idle = _met_idle_device(parts.recorded, launches) & (parts.graph_gaps_ns[launches.row] == 0)
+    idle &= parts.lessons.teaches(device.trace[launches.row], device.ts_ns[launches.row])
     after_end_ns = device.ts_ns[launches.row] - host.end_ns[launches.call]
     after_start_ns = device.ts_ns[launches.row] - host.ts_ns[launches.call]
     lists: list[EdgeList] = []
@@ -153,6 +154,7 @@ def _host_members(parts: Parts) -> EdgeList:
     same = thread[1:] == thread[:-1]
     free[1:] = ~same | (member.end_ns[chosen[:-1]] <= host.ts_ns[record[1:]])
     waited_ns = member.ts_ns[chosen] - host.ts_ns[record]
+    free &= parts.lessons.teaches(member.trace[chosen], member.ts_ns[chosen])
     lag = typical(waited_ns[free], thresholds.DEFAULT_LAUNCH_NS)
     src = parts.host_tasks.ending_at(host.thread[record], host.ts_ns[record])
     return edge_list(

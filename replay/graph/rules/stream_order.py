@@ -26,11 +26,12 @@ def stream_order(parts: Parts) -> Found:
     known = previous >= 0
     lag_ns = np.where(known, device.ts_ns - device.end_ns[previous], 0)
     queued_ns = device.ts_ns - parts.streams.launch_ns
+    taught = known & parts.lessons.teaches(device.trace, device.ts_ns)
     plain = typical(
-        queued_lags(lag_ns[known & (lag_ns >= 0)], queued_ns[known & (lag_ns >= 0)]),
+        queued_lags(lag_ns[taught & (lag_ns >= 0)], queued_ns[taught & (lag_ns >= 0)]),
         thresholds.DEFAULT_STREAM_NS,
     )
-    early = typical(lag_ns[known & (lag_ns < 0)], 0, minimum=1)
+    early = typical(lag_ns[taught & (lag_ns < 0)], 0, minimum=1)
     src, dst = layout.last_of_device[previous[known]], layout.first_of_device[row[known]]
     hidden_ns = parts.graph_gaps_ns[known]
     usual_ns = np.where(lag_ns[known] < 0, early.lag_ns, plain.lag_ns)
@@ -61,6 +62,7 @@ def link_order(parts: Parts) -> Found:
     lag_ns = member.ts_ns[after] - member.end_ns[before]
     issued_ns = take(host.ts_ns, member.record_row[after])
     queued = (member.record_row[after] >= 0) & (issued_ns < member.end_ns[before])
+    queued &= parts.lessons.teaches(member.trace[after], member.ts_ns[after])
     lag = typical(lag_ns[queued], thresholds.DEFAULT_LINK_NS)
     edges = edge_list(
         layout.transfer_of_member[before],

@@ -10,6 +10,9 @@ SELECT
     COALESCE(t.clock_uncertainty_ns, -1) AS clock_uncertainty_ns,
     COALESCE(t.device_clock_offset_ns, 0) AS device_clock_offset_ns,
     t.complete AS complete,
+    t.has_shapes AS has_shapes,
+    t.has_stacks AS has_stacks,
+    t.has_sync_events AS has_sync_events,
     d.name AS gpu,
     COALESCE(d.n_devices, 0) AS n_devices
 FROM store.trace AS t

@@ -97,6 +97,29 @@ def test_repairs_of_more_than_a_hundredth_of_the_step_cap_the_grade(
     assert _trust(moved_ns=moved_ns).grade == grade
 
 
+@pytest.mark.parametrize(("unlinked_frac", "grade"), [(0.5, "A"), (0.51, "C")])
+def test_device_work_without_launches_caps_the_grade_because_its_starts_are_copied(
+    unlinked_frac: float, grade: str
+) -> None:
+    trust = _trust(unlinked_frac=unlinked_frac)
+    assert trust.grade == grade
+    assert any("has no recorded launch" in reason for reason in trust.reasons) == (grade == "C")
+
+
+@pytest.mark.parametrize(("release_ns", "grade"), [(900_000, "A"), (1_100_000, "C")])
+def test_path_that_waits_for_a_copied_start_caps_the_grade(release_ns: int, grade: str) -> None:
+    """A millisecond of work, and before it the time until the recording lets it begin."""
+    made = GraphBuilder()
+    made.kernel(0, "k", 1_000_000, release_ns=release_ns)
+    graph = replace(made.build(), steps_recorded=False)
+    floor_ns = graph.boundaries.floor_ns.copy()
+    floor_ns[0] = 0
+    graph = replace(graph, boundaries=replace(graph.boundaries, floor_ns=floor_ns))
+    trust = baseline(graph, facts_of(graph)).trust
+    assert trust.strict_error_frac == 0
+    assert trust.grade == grade
+
+
 def test_trace_without_device_and_collective_has_the_lowest_grade() -> None:
     trust = _trust(has_device=False, members=0)
     assert trust.grade == "D"

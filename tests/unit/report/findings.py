@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.results.fidelity import baseline
@@ -15,6 +16,7 @@ from whatif.report.reading import read_run
 from whatif.scenario import Scenario
 from whatif.study import study
 from whatif.transforms.registry import Transform
+from whatif.unprofiled import without_profiler
 
 READING = Reading(
     failed=(), store=Path("runs/a.duckdb"), store_bytes=7_400_000, is_cached=False, seconds=1.23
@@ -45,12 +47,15 @@ def findings_of(
     levers: tuple[Lever, ...] = (),
     reading: Reading = READING,
     workload: Workload = NOTHING_SAID,
+    unprofiled_step_ns: Nanos | None = None,
 ) -> Findings:
     """What a run with this graph would have been found to be."""
     known = facts or replace(
         facts_of(graph), files=tuple(file_of(info.rank) for info in graph.ranks)
     )
-    base = baseline(graph, known)
+    base, unprofiled = baseline(graph, known), None
+    if unprofiled_step_ns is not None:
+        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, Scenario(transforms=transforms)) if transforms else None
     return Findings(
         graph=graph,
@@ -62,4 +67,5 @@ def findings_of(
         study=asked,
         levers=levers,
         reading=reading,
+        unprofiled=unprofiled,
     )

@@ -1,0 +1,374 @@
+"""The tables of docs/accuracy.md about replays of unchanged traces, measured again.
+
+    python -m tests.bench.accuracy ../shared [--write] [--only WORD]
+
+Reads every set of public traces in `../shared/traces` and every measured run in
+`../shared/groundtruth`, prints the tables and, with --write, puts them between their marks in
+docs/accuracy.md. A few minutes; lines on stderr tell how far it is.
+"""
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ingest.errors import ScenarioError
+from ingest.pipeline import IngestOptions, open_run
+from ingest.store import Store
+from ingest.units import Nanos
+from replay.graph.arrays import TaskGraph
+from replay.graph.build import Trial, build
+from replay.results.fidelity import Baseline, Trust, baseline, step_error_frac
+from replay.results.metrics import StepTimes
+from whatif.scenario import Scenario
+from whatif.study import Study, study
+from whatif.transforms.network import NetworkScale
+from whatif.unprofiled import host_factor, without_profiler
+
+DOC = Path(__file__).parents[2] / "docs" / "accuracy.md"
+ALONE = ("single", "pair", "sweep")
+"""Folders that begin so hold unrelated files: each is a set of its own."""
+NOTABLE_FRAC = 0.02
+"""A strict error above this needs words."""
+EVENT_RULES = frozenset({"event_wait", "from_time"})
+SYNC_RULES = frozenset({"host_sync"})
+WHY: tuple[tuple[str, str], ...] = (
+    (
+        "single/a100_graphs_rank0",
+        "gaps of up to 65 ms before memsets and first kernels of CUDA graphs have no "
+        "recorded cause; one of sixteen ranks",
+    ),
+    (
+        "single/a100_rank3of8",
+        "the kernels that distribute the input on a second stream, and the all-to-alls "
+        "after them, start up to 5 ms after all that they are known to wait for; one of "
+        "eight ranks",
+    ),
+    (
+        "single/mi300_resnet_ddp",
+        "the all-reduces begin up to 2.8 ms after the event that they wait for, and "
+        "nothing recorded says why; one of eight ranks, a quarter of the device work "
+        "launched before the recording",
+    ),
+    (
+        "single/sglang_qwen3_prefilldecode",
+        "the first kernel starts 493 ms after its launch, half of the recording: the "
+        "device still works on what was queued before, which is not recorded",
+    ),
+    (
+        "single/vllm_piecewise_graphs",
+        "the first copy starts 149 ms after its launch, half of the recording: the device "
+        "still works on what was queued before, which is not recorded",
+    ),
+    (
+        "v100x4_torchrec_fp32",
+        "small kernels beside the large kernels and all-to-alls of other streams start up "
+        "to 3.5 ms late: they find the device full",
+    ),
+    (
+        "v100x4_torchrec_qcomm",
+        "copies of the input on streams of their own start up to 56 ms after their "
+        "launch, and small kernels beside large ones up to 3.2 ms late: they find the "
+        "device full",
+    ),
+)
+"""Set and reason, for those above `NOTABLE_FRAC`."""
+PREDICTIONS: tuple[tuple[str, str, str, float], ...] = (
+    ("paced2", "1g", "2g", 2),
+    ("paced2", "2g", "1g", 0.5),
+    ("paced2", "1g", "500m", 0.5),
+    ("paced2", "500m", "1g", 2),
+    ("paced4", "1g", "500m", 0.5),
+    ("tp", "1g", "500m", 0.5),
+    ("fsdp", "2g", "1g", 0.5),
+    ("fsdp", "1g", "2g", 2),
+    ("ddp", "1g", "2g", 2),
+    ("ddp", "1g", "500m", 0.5),
+    ("ddp", "2g", "1g", 0.5),
+    ("pp", "1g", "50m", 0.05),
+)
+"""Experiment, recorded setting, setting to predict, and how much faster its network is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one set of public traces showed; errors are shares of the measured step."""
+
+    name: str
+    ranks: int
+    steps: int
+    measured_ms: float
+    trust: Trust
+    held_out_frac: float | None
+    """Lags learned on the first half of the steps, judged on the rest; None for one step."""
+    without_events_frac: float
+    without_syncs_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of text under a head; the first column is text, the others are numbers."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def lines(self) -> Iterator[str]:
+        """As Markdown."""
+        yield f"| {' | '.join(self.head)} |"
+        yield f"|---|{'---:|' * (len(self.head) - 1)}"
+        yield from (f"| {' | '.join(row)} |" for row in self.rows)
+
+
+def trace_sets(folder: Path) -> dict[str, list[Path]]:
+    """Main sets as a whole, files of the other folders one by one."""
+    sets: dict[str, list[Path]] = {}
+    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
+        files = sorted(place.rglob("*.json*"))
+        if place.name.startswith(ALONE):
+            sets.update({f"{place.name}/{file.name.split('.json')[0]}": [file] for file in files})
+        else:
+            sets[place.name] = files
+    return sets
+
+
+def measure(name: str, store: Store) -> Row | None:
+    """Replay one set with and without some of its rules; None without device task."""
+    built = build(store)
+    base = baseline(built.graph, built.facts)
+    if not base.trust.start.tasks:
+        return None
+    return Row(
+        name=name,
+        ranks=len(built.graph.ranks),
+        steps=len(built.graph.steps) if built.graph.steps_recorded else 0,
+        measured_ms=base.measured.mean_ns / 1e6,
+        trust=base.trust,
+        held_out_frac=_held_out(store, len(built.graph.steps)),
+        without_events_frac=_tried(store, Trial(without=EVENT_RULES)).trust.strict_error_frac,
+        without_syncs_frac=_tried(store, Trial(without=SYNC_RULES)).trust.strict_error_frac,
+    )
+
+
+def _tried(store: Store, trial: Trial) -> Baseline:
+    built = build(store, trial=trial)
+    return baseline(built.graph, built.facts)
+
+
+def _held_out(store: Store, n_steps: int) -> float | None:
+    if n_steps < 2:
+        return None
+    half = n_steps // 2
+    base = _tried(store, Trial(taught_steps=half))
+    return step_error_frac(base.measured, base.strict, half)
+
+
+def strict_table(rows: Sequence[Row]) -> Table:
+    """One row per set."""
+    head = (
+        "set", "ranks", "steps", "device tasks", "measured ms", "strict error", "held out",
+        "start error median µs", "p90 µs", "explained", "host share of path",
+        "edges recorded / ordered / inferred", "no event rules", "no sync rules", "grade",
+    )  # fmt: skip
+    return Table(head=head, rows=tuple(_strict_cells(row) for row in rows))
+
+
+def _strict_cells(row: Row) -> tuple[str, ...]:
+    trust = row.trust
+    shares = (trust.evidence[how] for how in ("recorded", "ordered", "inferred"))
+    return (
+        row.name,
+        str(row.ranks),
+        str(row.steps or "-"),
+        f"{trust.start.tasks:,}",
+        f"{row.measured_ms:,.2f}",
+        percent(trust.strict_error_frac),
+        percent(row.held_out_frac),
+        f"{trust.start.median_ns / 1e3:,.1f}",
+        f"{trust.start.p90_ns / 1e3:,.1f}",
+        f"{trust.explained_frac:.1%}",
+        f"{trust.host_path_frac:.0%}",
+        " / ".join(f"{share:.1%}" for share in shares),
+        percent(row.without_events_frac),
+        percent(row.without_syncs_frac),
+        trust.grade,
+    )
+
+
+def percent(frac: float | None) -> str:
+    """Signed, two decimals."""
+    return "-" if frac is None else f"{frac:+.2%}"
+
+
+def spread(fracs: Iterable[float]) -> str:
+    """Median and 90th percentile of the absolute values."""
+    sizes = np.abs(list(fracs))
+    median, p90 = np.percentile(sizes, [50, 90])
+    return f"median {median:.2%}, p90 {p90:.2%} ({len(sizes)} sets)"
+
+
+def strict_text(rows: Sequence[Row], without_device: Sequence[str]) -> Iterator[str]:
+    """The table of strict errors and what it comes to."""
+    yield from strict_table(rows).lines()
+    yield ""
+    yield f"|strict error|: {spread(row.trust.strict_error_frac for row in rows)}."
+    held_out = [row.held_out_frac for row in rows if row.held_out_frac is not None]
+    if held_out:
+        yield f"Held out: {spread(held_out)}."
+    if without_device:
+        yield f"Without device task, so not counted: {', '.join(without_device)}."
+    why = dict(WHY)
+    notable = [row for row in rows if abs(row.trust.strict_error_frac) > NOTABLE_FRAC]
+    for name in why.keys() & {row.name for row in rows} - {row.name for row in notable}:
+        tell(name, "needs no words any more")
+    if notable:
+        yield ""
+        yield f"Above {NOTABLE_FRAC:.0%}:"
+        yield ""
+    for row in notable:
+        reason = why.get(row.name, "not explained yet")
+        yield f"- {row.name} ({percent(row.trust.strict_error_frac)}): {reason}."
+
+
+def strict_section(folder: Path, only: str) -> list[str]:
+    """Measure every set of a folder."""
+    rows, without_device = [], []
+    for name, files in trace_sets(folder).items():
+        if only not in name:
+            continue
+        with open_run(files, options=IngestOptions(cache=False)) as run:
+            row = measure(name, run.store)
+        if row is None:
+            without_device.append(name)
+        else:
+            rows.append(row)
+        tell(name, "no device task" if row is None else percent(row.trust.strict_error_frac))
+    return list(strict_text(rows, without_device))
+
+
+def tell(name: str, result: str) -> None:
+    """Say on stderr how far it is."""
+    sys.stderr.write(f"{name:<60}{result}\n")
+
+
+def truth_section(folder: Path, only: str) -> list[str]:
+    """Replay every measured run and compare with what its `measured.csv` says."""
+    with (folder / "measured.csv").open(newline="") as stream:
+        settings = list(csv.DictReader(stream))
+    rows = []
+    for setting in settings:
+        name = f"{setting['experiment']}/{setting['setting']}"
+        files = sorted((folder / name).glob("rank?.json.gz"))
+        if only not in name or not files:
+            continue
+        row = _truth_row(name, files, setting)
+        tell(name, row[5])
+        rows.append(row)
+    head = (
+        "run", "ranks", "steps in the trace, ms", "recorded", "calibrated", "strict", "explained",
+        "without profiler, ms", "host then",
+    )  # fmt: skip
+    return list(Table(head=head, rows=tuple(rows)).lines())
+
+
+def predictions_section(folder: Path, only: str) -> list[str]:
+    """Predict the step of one setting from the traces of another, in both ways there are."""
+    with (folder / "measured.csv").open(newline="") as stream:
+        steps_ms = {
+            (row["experiment"], row["setting"]): float(row["step_ms_median"])
+            for row in csv.DictReader(stream)
+        }
+    rows = []
+    for name, base, other, factor in PREDICTIONS:
+        if only not in f"{name}/{base}":
+            continue
+        files = sorted((folder / name / base).glob("rank?.json.gz"))
+        change = Scenario(transforms=(NetworkScale(factor=factor),))
+        base_ms, true_ms = steps_ms[name, base], steps_ms[name, other]
+        plain = _studied(files, change, None)
+        unprofiled = _studied(files, change, base_ms)
+        ratio_ms = plain.step_ns / plain.replayed_ns * base_ms
+        errors = (ratio_ms / true_ms - 1, unprofiled.step_ns / 1e6 / true_ms - 1)
+        rows.append((name, f"{base} -> {other}", f"{true_ms:,.1f}", *(f"{e:+.1%}" for e in errors)))
+        tell(f"{name} {base} -> {other}", rows[-1][-1])
+    head = ("run", "from -> to", "true step, ms", "scaled", "--unprofiled-step")
+    return list(Table(head=head, rows=tuple(rows)).lines()) if rows else []
+
+
+def _studied(files: list[Path], change: Scenario, unprofiled_ms: float | None) -> Study:
+    with open_run(files, options=IngestOptions(cache=False)) as run:
+        built = build(run.store)
+    graph, base = built.graph, baseline(built.graph, built.facts)
+    if unprofiled_ms is not None:
+        graph, base, _ = without_profiler(graph, base, Nanos(round(unprofiled_ms * 1e6)))
+    return study(graph, base, change)
+
+
+def _truth_row(name: str, files: list[Path], setting: dict[str, str]) -> tuple[str, ...]:
+    with open_run(files, options=IngestOptions(cache=False)) as run:
+        built = build(run.store)
+    base = baseline(built.graph, built.facts)
+    trace_ms = float(setting["trace_step_ms"])
+    errors = (
+        _median_step_ms(times) / trace_ms - 1
+        for times in (base.measured, base.replayed, base.strict)
+    )
+    return (
+        name,
+        str(len(files)),
+        f"{trace_ms:,.1f}",
+        *(percent(error) for error in errors),
+        f"{base.trust.explained_frac:.0%}",
+        f"{float(setting['step_ms_median']):,.1f}",
+        _host_cell(built.graph, float(setting["step_ms_median"])),
+    )
+
+
+def _host_cell(graph: TaskGraph, step_ms: float) -> str:
+    """The factor on host work that meets the step timed without the profiler."""
+    try:
+        return f"x{host_factor(graph, Nanos(round(step_ms * 1e6))):.3f}"
+    except ScenarioError:
+        return "not met"
+
+
+def _median_step_ms(times: StepTimes) -> float:
+    """As in `measured.csv`: median over the steps of the mean over the ranks."""
+    return float(np.median(np.diff(times.rank_boundary_ns, axis=1).mean(axis=0))) / 1e6
+
+
+def written(text: str, name: str, lines: Sequence[str]) -> str:
+    """The page with other lines between the marks of a table."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, mark, rest = text.partition(begin)
+    _, closing, after = rest.partition(end)
+    assert mark, f"docs/accuracy.md has no mark {begin}"
+    assert closing, f"docs/accuracy.md has no mark {end}"
+    return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("shared", type=Path, help="folder with traces/ and groundtruth/")
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    parser.add_argument("--only", default="", metavar="WORD", help="sets whose name holds it")
+    given = parser.parse_args(arguments)
+    if given.write and given.only:
+        parser.error("--write needs all sets")
+    sections = {
+        "strict": strict_section(given.shared / "traces", given.only),
+        "measured runs": truth_section(given.shared / "groundtruth", given.only),
+        "predictions": predictions_section(given.shared / "groundtruth", given.only),
+    }
+    for name, lines in sections.items():
+        sys.stdout.write("\n".join((f"## {name}", "", *lines, "", "")))
+        if given.write:
+            DOC.write_text(written(DOC.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

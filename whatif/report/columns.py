@@ -1,0 +1,28 @@
+"""Text in columns that never run together, and names short enough to stand in one."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+GAP = "  "
+LONGEST_NAME = 48
+_ARGUMENTS = re.compile(r"<|(?<! )\(")
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
+    """Rows as lines, every column as wide as its widest cell.
+
+    Args:
+        rows: cells; all rows have the same number of them.
+        sides: one of `<` (text) and `>` (numbers) per column.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield GAP.join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+
+
+def short_name(name: str) -> str:
+    """A kernel without return type, template arguments and parameters; cut where still long."""
+    plain = name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    plain = _ARGUMENTS.split(plain, maxsplit=1)[0] or plain
+    return plain if len(plain) <= LONGEST_NAME else plain[: LONGEST_NAME - 1] + "…"
