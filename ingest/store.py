@@ -23,7 +23,7 @@ Params = Sequence[object] | Mapping[str, object]
 SQL = Path(__file__).with_name("sql")
 VIEW_FILES = tuple(sorted(SQL.glob("0[2-9]*.sql")))
 """Public views and macros, in the order in which they build on one another."""
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
 ROW_GROUP = 122_880
 """Rows that DuckDB packs together: whoever writes much writes multiples of it, since row groups
 that are not full are written again later."""

@@ -22,6 +22,14 @@ class FileFacts:
     clock_uncertainty_ns: int | None
     device_clock_offset_ns: int
     complete: bool
+    clock_drift_ppm: float = 0.0
+    clock_base_rank: int | None = None
+    """Rank to whose clock this file's is brought; its own where nothing ties it to another."""
+    clock_samples: int = 0
+    """Collectives that the offset rests on."""
+    clock_method: str = "alone"
+    launch_skew_ns: int = 0
+    """How much before its call the earliest device row began, before it was moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
+from replay.results.clocks import unsure_clocks
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
 
@@ -144,6 +145,7 @@ def _grade(
     for cap, reason in caps:
         grade = max(grade, cap)
         reasons.append(reason)
+    reasons += unsure_clocks(facts)
     defaults = [name for name, lag in facts.lags.items() if lag.is_default and lag.samples]
     if defaults:
         reasons.append(f"default lags (too few samples): {', '.join(sorted(defaults))}")

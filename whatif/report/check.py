@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ingest.issues import BY_NAME
 from ingest.units import format_ms
 from ingest.vocab import EdgeKind, Evidence
+from replay.graph.facts import FileFacts
 from replay.results.critical_path import path_shares
 from whatif.report.advice import advice
 from whatif.report.findings import Findings
@@ -34,7 +35,10 @@ def render_check(findings: Findings) -> str:
 
 
 def _files(findings: Findings) -> Iterator[str]:
-    yield f"{'rank':>6}  {'rank from':<16}{'events':>11}{'clock':>17}{'device clock':>14}  host"
+    yield (
+        f"{'rank':>6}  {'rank from':<16}{'events':>11}{'clock':>24}{'drift':>12}  {'from':<24}"
+        f"{'device clock':>14}  host"
+    )
     for file in findings.facts.files:
         sure = (
             ""
@@ -42,11 +46,20 @@ def _files(findings: Findings) -> Iterator[str]:
             else f" +/-{file.clock_uncertainty_ns / 1e3:.1f}"
         )
         clock = f"{file.clock_offset_ns / 1e3:+,.1f}{sure} us"
+        drift = f"{file.clock_drift_ppm:+.1f} ppm" if file.clock_drift_ppm else "-"
         yield (
-            f"{file.rank:>6}  {file.rank_source:<16}{file.events:>11,}{clock:>17}"
+            f"{file.rank:>6}  {file.rank_source:<16}{file.events:>11,}{clock:>24}{drift:>12}  "
+            f"{_clock_source(file):<24}"
             f"{file.device_clock_offset_ns / 1e3:>+11,.1f} us  {file.host or '-'}"
             + ("" if file.complete else "  cut off")
         )
+
+
+def _clock_source(file: FileFacts) -> str:
+    """What the offset of a file's clock rests on."""
+    if file.clock_method == "ends":
+        return f"ends of {file.clock_samples:,} with rank {file.clock_base_rank}"
+    return file.clock_method.replace("_", " ")
 
 
 def _edges(findings: Findings) -> Iterator[str]:

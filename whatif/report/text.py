@@ -7,6 +7,7 @@ import numpy as np
 
 from ingest.units import format_ms
 from whatif.report.advice import advice
+from whatif.report.cross_rank import clock_lines, skew_lines
 from whatif.report.findings import Findings, Reading
 from whatif.report.view import gpu_names
 
@@ -76,6 +77,8 @@ def _read(findings: Findings) -> Iterator[str]:
     )
     yield from _folded(f"{'read':<9}", " | ".join(parts))
     yield f"{'store':<9}{_store(reading)} | {reading.seconds:.1f} s"
+    for line in clock_lines(findings):
+        yield from _folded(f"{'':<9}", line)
     if reading.failed:
         yield f"{'':<9}{_count(len(reading.failed), 'file')} could not be read and left out"
 
@@ -194,6 +197,7 @@ def _notes(findings: Findings) -> Iterator[str]:
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
     yield from long_steps(findings)
+    yield from skew_lines(findings)
     if findings.study is not None:
         yield from findings.study.assumptions
     guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]

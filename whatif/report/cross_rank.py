@@ -1,0 +1,35 @@
+"""What is told of the ranks together: clocks that were apart, members that do not fit."""
+
+from collections.abc import Iterator
+
+from whatif.report.findings import Findings
+
+NOTABLE_CLOCK_NS = 100_000
+"""Clocks nearer than this are corrected without a word; `replay check` has all."""
+CLOCKS_SHOWN = 3
+
+
+def clock_lines(findings: Findings) -> Iterator[str]:
+    """A sentence for each clock that was far off, the farthest first."""
+    files = [file for file in findings.facts.files if abs(file.clock_offset_ns) >= NOTABLE_CLOCK_NS]
+    files.sort(key=lambda file: -abs(file.clock_offset_ns))
+    for file in files[:CLOCKS_SHOWN]:
+        apart = f"{abs(file.clock_offset_ns) / 1e6:,.3f} ms"
+        side = "ahead of" if file.clock_offset_ns > 0 else "behind"
+        drift = f" and drifts by {file.clock_drift_ppm:+.1f} ppm" if file.clock_drift_ppm else ""
+        yield (
+            f"clock of rank {file.rank} is {apart} {side} rank {file.clock_base_rank}'s{drift}: "
+            "corrected"
+        )
+    if len(files) > CLOCKS_SHOWN:
+        yield f"clocks of {len(files) - CLOCKS_SHOWN} more ranks were apart and corrected"
+
+
+def skew_lines(findings: Findings) -> Iterator[str]:
+    """How far device work began before its call, where any did."""
+    worst = max(findings.facts.files, key=lambda file: file.launch_skew_ns, default=None)
+    if worst is not None and worst.launch_skew_ns:
+        yield (
+            f"device work that began before its launch (by up to {worst.launch_skew_ns / 1e3:,.1f} "
+            f"us, rank {worst.rank}) was moved to the call"
+        )
