@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.clashes import Clash
 from ingest.normalise.clock import FileClocks, Meetings, fit_file_clocks
 from ingest.normalise.collectives import Legs, Members
 from ingest.normalise.groups import CommGroup, FileFacts
@@ -31,7 +32,7 @@ class MemberState(IntEnum):
     UNCOVERED = 2
     """No counterpart in the files of its partners (head or tail of the window, or lost)."""
     DESYNC = 3
-    """The ranks record different operations under the same number."""
+    """The ranks record different operations under one number or at one place."""
 
 
 class Unmatched(NamedTuple):
@@ -85,6 +86,8 @@ class Matched:
     """The recorded communicators, then those found by order alone."""
     clocks: FileClocks
     unmatched: tuple[Unmatched, ...]
+    clashes: tuple[Clash, ...]
+    """Each member out of step, with one of another rank that it contradicts."""
 
 
 def match(
@@ -140,6 +143,7 @@ def match(
         groups=grouping.groups,
         clocks=clocks,
         unmatched=_unmatched(members, state),
+        clashes=grouping.clashes,
     )
 
 

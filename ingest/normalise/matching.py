@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.clashes import Clash, find_clashes
 from ingest.normalise.collectives import Legs, Members
 from ingest.normalise.groups import NO_GROUP, CommGroup, FileFacts
 from ingest.normalise.rhythm import companies
@@ -47,7 +48,9 @@ class Grouping:
     collective: Int64
     """Per member, dense from 0; a lone member has one of its own."""
     desync: Bool
-    """Per member: the ranks record different operations under its number."""
+    """Per member: the ranks record different operations under its number, or at its place."""
+    clashes: tuple[Clash, ...]
+    """Each member out of step, with one of another rank that it contradicts."""
     group: Int64
     """Per collective: index into `groups`; -1 where no communicator is known or found."""
     method: tuple[MatchMethod, ...]
@@ -81,6 +84,7 @@ class _Search:
     collective: Int64
     desync: Bool
     groups: list[CommGroup]
+    clashes: list[Clash] = field(default_factory=list)
     method: list[MatchMethod] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
 
@@ -122,10 +126,12 @@ def find_collectives(
         _match_by_number(search, open_channel, members.comms_id, MatchMethod.COMMS_ID)
         _match_by_seq(search, open_channel)
         _match_by_order(search, open_channel, files)
+        _find_misplaced(search, open_channel)
     _leave_alone(search, channels)
     return Grouping(
         collective=search.collective,
         desync=search.desync,
+        clashes=tuple(search.clashes),
         group=np.array(search.group, np.int64),
         method=tuple(search.method),
         groups=tuple(search.groups),
@@ -287,6 +293,7 @@ def _join_agreeing(
     for conflict in conflicts.tolist():
         same = np.flatnonzero(index == conflict)
         out[same] = _minority(search.members, rows[same])
+        search.clashes += _contradictions(search.calls, rows[same], out[same])
     search.desync[rows[out]] = True
     search.join(rows[~out], index[~out], channel.group, method)
     search.calls.number[rows] = index
@@ -299,6 +306,27 @@ def _minority(members: Members, rows: Int64) -> Bool:
     if 2 * count <= len(rows):
         return np.ones(len(rows), dtype=bool)
     return np.array([other != label for other in labels])
+
+
+def _contradictions(calls: Calls, rows: Int64, out: Bool) -> Iterator[Clash]:
+    """Each row that is out of step, with the first under its number that it contradicts."""
+    for row in rows[out].tolist():
+        same = agree(calls.take(rows), calls.take(np.full(len(rows), row)))
+        other = rows[~same]
+        if len(other):
+            yield Clash(row, int(other[0]))
+
+
+def _find_misplaced(search: _Search, channel: _Channel) -> None:
+    """Members that stay alone because another rank has something else at their place."""
+    free = search.free(channel.rows)
+    if len(free) == 0:
+        return
+    in_step = channel.rows[~search.desync[channel.rows]]
+    parts = _by_file(search.members, in_step)
+    for clash in find_clashes(parts, search.calls, search.collective):
+        search.desync[clash.row] = True
+        search.clashes.append(clash)
 
 
 def _match_by_order(search: _Search, channel: _Channel, files: Sequence[FileFacts]) -> None:

@@ -184,6 +184,7 @@ def _facts(
         },
         has_device=len(parts.recorded.device) > 0,
         moved_ns=_moved_ns(store, files),
+        out_of_step=tuple(store.arrays_from_file(SQL / "desync.sql", {})["told"].tolist()),
     )
 
 

@@ -53,6 +53,8 @@ class GraphFacts:
     has_device: bool
     moved_ns: int
     """Device time moved by repairs (kernels before their launch), in ns of task time."""
+    out_of_step: tuple[str, ...] = ()
+    """Collectives that are another operation on another rank, in words (the first of each file)."""
 
     @property
     def events(self) -> int:

@@ -7,6 +7,7 @@ from whatif.report.findings import Findings
 NOTABLE_CLOCK_NS = 100_000
 """Clocks nearer than this are corrected without a word; `replay check` has all."""
 CLOCKS_SHOWN = 3
+DESYNCS_SHOWN = 3
 
 
 def clock_lines(findings: Findings) -> Iterator[str]:
@@ -33,3 +34,12 @@ def skew_lines(findings: Findings) -> Iterator[str]:
             f"device work that began before its launch (by up to {worst.launch_skew_ns / 1e3:,.1f} "
             f"us, rank {worst.rank}) was moved to the call"
         )
+
+
+def desync_lines(findings: Findings) -> Iterator[str]:
+    """The first collectives that are another operation on another rank."""
+    told = findings.facts.out_of_step
+    for sentence in told[:DESYNCS_SHOWN]:
+        yield f"ranks out of step: {sentence}"
+    if len(told) > DESYNCS_SHOWN:
+        yield f"{len(told) - DESYNCS_SHOWN} more are out of step: import_log has them"
