@@ -14,6 +14,7 @@ Event = dict[str, Any]
 NANOS = Decimal("0.001")
 """Times in the files are microseconds; they keep three decimals."""
 
+_CALLS = ("cuda_runtime", "cuda_driver", "runtime")
 _DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
@@ -63,26 +64,29 @@ def collective_deleted(source: Path, target: Path, number: int) -> Path:
     def without(events: list[Event]) -> list[Event]:
         kernels = sorted(filter(_is_communication, events), key=lambda event: event["ts"])
         lost = kernels[number]
-        call = lost["args"].get("correlation")
-        launch = next(
-            (
-                event
-                for event in events
-                if str(event.get("cat", "")).lower() in {"cuda_runtime", "cuda_driver", "runtime"}
-                and event["args"].get("correlation") == call
-            ),
-            None,
-        )
-        gone = [lost, *([] if launch is None else [launch, *_records_around(events, launch)])]
-        ids = {id(event) for event in gone}
-        return [event for event in events if id(event) not in ids]
+        same = [event for event in events if _correlation(event) == _correlation(lost)]
+        launches = [event for event in same if _category(event) in _CALLS]
+        # A graph's launch has other kernels, and stays.
+        if sum(_category(event) == "kernel" for event in same) > 1:
+            launches = []
+        records = [row for launch in launches for row in _records_around(events, launch)]
+        gone = {id(event) for event in (lost, *launches, *records)}
+        return [event for event in events if id(event) not in gone]
 
     return rewritten(source, target, without)
 
 
 def _is_communication(event: Event) -> bool:
-    is_kernel = str(event.get("cat", "")).lower() == "kernel"
-    return is_kernel and str(event["name"]).lower().startswith("nccl")
+    is_library = "nccl" in event["name"].lower() or "cross_device_reduce" in event["name"]
+    return _category(event) == "kernel" and is_library
+
+
+def _category(event: Event) -> str:
+    return str(event.get("cat", "")).lower()
+
+
+def _correlation(event: Event) -> object:
+    return event.get("args", {}).get("correlation") if event.get("ph") == "X" else None
 
 
 def _records_around(events: Sequence[Event], launch: Event) -> list[Event]:
