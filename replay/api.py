@@ -19,6 +19,7 @@ from whatif.report.findings import Findings, Reading
 from whatif.report.view import answer_of
 from whatif.scenario import Scenario
 from whatif.study import study
+from whatif.transforms.absent import with_modelled_transfers
 
 Paths = Sequence[Path | str]
 
@@ -79,14 +80,15 @@ def examine(
     with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         reading = _reading(run)
-    base = baseline(built.graph, built.facts)
-    asked = study(built.graph, base, scenario) if scenario.transforms else None
-    saving = levers(built.graph, base) if with_levers else ()
+    graph = with_modelled_transfers(built.graph)
+    base = baseline(graph, built.facts)
+    asked = study(graph, base, scenario) if scenario.transforms else None
+    saving = levers(graph, base) if with_levers else ()
     return Findings(
-        graph=built.graph,
+        graph=graph,
         facts=built.facts,
         baseline=base,
-        breakdown=breakdown(built.graph, base.schedule),
+        breakdown=breakdown(graph, base.schedule),
         study=asked,
         levers=saving,
         reading=replace(reading, seconds=perf_counter() - began),
