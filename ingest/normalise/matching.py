@@ -19,6 +19,7 @@ from ingest.vocab import CollectiveKind
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
+_NOBODY = np.empty(0, np.int64)
 _SEQ_RESTART = 16
 _MIN_ALIGNED = 0.5
 _MIN_SHARE = 0.25
@@ -51,6 +52,8 @@ class Grouping:
     """Per member: the ranks record different operations under its number, or at its place."""
     clashes: tuple[Clash, ...]
     """Each member out of step, with one of another rank that it contradicts."""
+    partners: tuple[Int64, Int64]
+    """Members that send to, or receive from, each other: one row of each side."""
     group: Int64
     """Per collective: index into `groups`; -1 where no communicator is known or found."""
     method: tuple[MatchMethod, ...]
@@ -85,6 +88,7 @@ class _Search:
     desync: Bool
     groups: list[CommGroup]
     clashes: list[Clash] = field(default_factory=list)
+    partners: tuple[Int64, Int64] = (_NOBODY, _NOBODY)
     method: list[MatchMethod] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
 
@@ -132,6 +136,7 @@ def find_collectives(
         collective=search.collective,
         desync=search.desync,
         clashes=tuple(search.clashes),
+        partners=search.partners,
         group=np.array(search.group, np.int64),
         method=tuple(search.method),
         groups=tuple(search.groups),
@@ -193,6 +198,9 @@ def _match_pairs(search: _Search, legs: Legs) -> None:
             np.minimum.at(company, there, lowest)
         if np.array_equal(before, company):
             break
+    if joined:
+        here, there = (np.concatenate(side) for side in zip(*joined, strict=True))
+        search.partners = here, there
     rows = np.unique(legs.member)
     for group in np.unique(members.group_key[rows]).tolist():
         of_group = rows[members.group_key[rows] == group]

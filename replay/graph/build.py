@@ -119,7 +119,7 @@ def _parts(recorded: Recorded, known: Known) -> Parts:
     stretches = find_stretches(recorded, pieces, streams)
     host_tasks = build_host_tasks(recorded, pieces, holder, blocking, stretches)
     layout = number_tasks(recorded, len(host_tasks))
-    meetings = find_meetings(recorded, known.expected)
+    meetings = find_meetings(recorded, known.expected, known.kind)
     ts_ns, dur_ns = start_and_duration(recorded, host_tasks, layout, meetings)
     return Parts(
         recorded=recorded,

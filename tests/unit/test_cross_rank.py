@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from ingest.pipeline import IngestOptions, open_run
+from ingest.vocab import EdgeKind, TaskKind
 from tests.kineto import KinetoFile
 from tests.ranks import Group, Met, Ranks
+from tests.replayed import read
 
 ALL = Group(ranks=(0, 1, 2, 3))
 
@@ -135,6 +137,28 @@ def test_a_batched_exchange_waits_for_every_partner(tmp_path: Path) -> None:
         run.kernel(rank, "ncclDevKernel_SendRecv", (start, 190.0))
     (found,) = run.met(tmp_path)
     assert found == Met("send_recv", 3, 3, "order", {0: 40.0, 1: 20.0, 2: 0.0}, 50.0)
+
+
+def test_partners_of_partners_are_not_waited_for(tmp_path: Path) -> None:
+    """A chain of batched exchanges: 0 with 1, 1 with 0 and 2, 2 with 1, which comes late."""
+    run = Ranks(world=3)
+    spans = {0: (100.0, 150.0), 1: (120.0, 330.0), 2: (300.0, 330.0)}
+    for rank, span in spans.items():
+        for number, peer in enumerate({0: [1], 1: [0, 2], 2: [1]}[rank]):
+            _record(run.files[rank], "send", peer, span[0] - 10 * number)
+            _record(run.files[rank], "recv", peer, span[0] - 10 * number)
+        run.kernel(rank, "ncclDevKernel_SendRecv", span)
+    (found,) = run.met(tmp_path)
+    assert found == Met("send_recv", 3, 3, "order", {0: 20.0, 1: 180.0, 2: 0.0}, 30.0)
+    replayed = read(run.write(tmp_path))
+    first, second, third = (
+        replayed.task("ncclDevKernel_SendRecv", TaskKind.TRANSFER, rank) for rank in range(3)
+    )
+    assert replayed.is_exact()
+    assert {edge.kind for edge in replayed.edges(first)} >= {EdgeKind.P2P}
+    arrivals = [edge.src for edge in replayed.edges(first, EdgeKind.P2P)]
+    assert arrivals == [first - 1, second - 1]
+    assert third - 1 not in arrivals
 
 
 def _record(file: KinetoFile, operation: str, peer: int, start: float) -> None:
