@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+from ingest.units import format_ms
+from ingest.vocab import TaskKind
 from whatif.report.findings import Findings
 
 NOTABLE_CLOCK_NS = 100_000
 """Clocks nearer than this are corrected without a word; `replay check` has all."""
 CLOCKS_SHOWN = 3
 DESYNCS_SHOWN = 3
+RANKS_NAMED = 8
 
 
 def clock_lines(findings: Findings) -> Iterator[str]:
@@ -43,3 +46,27 @@ def desync_lines(findings: Findings) -> Iterator[str]:
         yield f"ranks out of step: {sentence}"
     if len(told) > DESYNCS_SHOWN:
         yield f"{len(told) - DESYNCS_SHOWN} more are out of step: import_log has them"
+
+
+def absent_lines(findings: Findings) -> Iterator[str]:
+    """Which ranks have no file, what was taken for granted of them, and what waiting that makes."""
+    graph = findings.graph
+    lacking = graph.collectives.members_seen < graph.collectives.members_expected
+    if not lacking.any():
+        return
+    here = {info.rank for info in graph.ranks}
+    world = graph.world_size or 0
+    absent = [rank for rank in range(world) if rank not in here]
+    who = "members of other ranks"
+    if 0 < len(absent) <= RANKS_NAMED:
+        who = f"ranks {', '.join(map(str, absent))}"
+    elif absent:
+        who = f"{len(absent)} of {world} ranks"
+    arrive = (graph.tasks.kind == TaskKind.ARRIVE) & (graph.tasks.collective >= 0)
+    outside = arrive & lacking[graph.tasks.collective]
+    waited_ns = int(graph.tasks.dur_ns[outside].sum()) / (len(here) * len(graph.steps))
+    yield (
+        f"{int(lacking.sum())} of {len(lacking)} collectives lack members in these files ({who}): "
+        "transfers are those of the fastest equal calls or of the collective model, the rest "
+        f"({format_ms(round(waited_ns))} per rank and step) waits for the ranks that are not here"
+    )

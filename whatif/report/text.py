@@ -7,7 +7,7 @@ import numpy as np
 
 from ingest.units import format_ms
 from whatif.report.advice import advice
-from whatif.report.cross_rank import clock_lines, desync_lines, skew_lines
+from whatif.report.cross_rank import absent_lines, clock_lines, desync_lines, skew_lines
 from whatif.report.findings import Findings, Reading
 from whatif.report.view import gpu_names
 
@@ -198,6 +198,7 @@ def _notes(findings: Findings) -> Iterator[str]:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
     yield from long_steps(findings)
     yield from desync_lines(findings)
+    yield from absent_lines(findings)
     yield from skew_lines(findings)
     if findings.study is not None:
         yield from findings.study.assumptions
