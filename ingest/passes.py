@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ingest.issues import LOG_LIMIT
 from ingest.lexicon.words import Words
 from ingest.memory import give_back
 from ingest.normalise.align import MemberState
+from ingest.normalise.clashes import Clash
 from ingest.normalise.correlate import link
 from ingest.normalise.device_repairs import device_rows, repair_device_times
 from ingest.normalise.device_times import to_host_clock
@@ -67,13 +70,25 @@ def _log_unmatched(collectives: RunCollectives, files: Sequence[TraceFile]) -> N
         if unmatched.state is not MemberState.DESYNC:
             position = next(i for i, file in enumerate(files) if file.rank == unmatched.rank)
             files[position].parsed.log.count(_UNMATCHED_ISSUE[unmatched.state], unmatched.members)
-    for odd in out_of_step(collectives.described.members, matched.groups, matched.clashes):
+    members = collectives.described.members
+    shown: list[Clash] = []
+    for file, clashes in _by_file(members.file, matched.clashes).items():
+        shown += clashes[:LOG_LIMIT]
+        files[file].parsed.log.count("collective_desync", len(clashes[LOG_LIMIT:]))
+    for odd in out_of_step(members, matched.groups, shown):
         files[odd.file].parsed.log.at(
             "collective_desync",
             byte_offset=None,
             excerpt=odd.told,
             action="not matched with what the other ranks have there",
         )
+
+
+def _by_file(file: NDArray[np.int64], clashes: Sequence[Clash]) -> dict[int, list[Clash]]:
+    found: dict[int, list[Clash]] = {}
+    for clash in clashes:
+        found.setdefault(int(file[clash.row]), []).append(clash)
+    return found
 
 
 def replace_origin(gathered: Gathered, moved_ns: int) -> Gathered:

@@ -17,8 +17,8 @@ def unsure_clocks(facts: GraphFacts) -> Iterator[str]:
         file.rank for file in facts.files if not _is_reference(file) and _base(file) != reference
     ]
     if apart:
-        told = "of the ranks" if reference is None else f"of ranks {_list(apart)}"
-        yield f"clocks {told} cannot be compared: no matched collective ties them together"
+        told = "the ranks" if reference is None else _list(apart)
+        yield f"clocks of {told} cannot be compared: no matched collective ties them together"
     few = [
         file.rank
         for file in facts.files
@@ -26,7 +26,7 @@ def unsure_clocks(facts: GraphFacts) -> Iterator[str]:
     ]
     if few:
         yield (
-            f"clocks of ranks {_list(few)} rest on fewer than {FEWEST_SAMPLES} collectives: "
+            f"clocks of {_list(few)} rest on fewer than {FEWEST_SAMPLES} collectives: "
             "waits across ranks may be wrong by what `replay check` gives as their uncertainty"
         )
 
@@ -40,4 +40,5 @@ def _base(file: FileFacts) -> int:
 
 
 def _list(ranks: list[int]) -> str:
-    return ", ".join(map(str, sorted(ranks)))
+    noun = "rank" if len(ranks) == 1 else "ranks"
+    return f"{noun} {', '.join(map(str, sorted(ranks)))}"

@@ -31,13 +31,13 @@ def test_clocks_that_nothing_compares_are_a_reason() -> None:
     assert list(unsure_clocks(FACTS)) == []
     assert list(unsure_clocks(replace(FACTS, files=(alone,)))) == []
     assert list(unsure_clocks(replace(FACTS, files=(file_of(0), alone)))) == [
-        "clocks of ranks 1 cannot be compared: no matched collective ties them together"
+        "clocks of rank 1 cannot be compared: no matched collective ties them together"
     ]
     assert list(unsure_clocks(replace(FACTS, files=(first, alone)))) == [
         "clocks of the ranks cannot be compared: no matched collective ties them together"
     ]
     (told,) = unsure_clocks(replace(FACTS, files=(file_of(0), few)))
-    assert told.startswith("clocks of ranks 1 rest on fewer than 3 collectives")
+    assert told.startswith("clocks of rank 1 rest on fewer than 3 collectives")
 
 
 def test_skew_and_ranks_out_of_step_are_told() -> None:
