@@ -57,7 +57,7 @@ def absent_lines(findings: Findings) -> Iterator[str]:
     here = {info.rank for info in graph.ranks}
     world = graph.world_size or 0
     absent = [rank for rank in range(world) if rank not in here]
-    who = "members of other ranks"
+    who = "not recorded there, or lost"
     if 0 < len(absent) <= RANKS_NAMED:
         who = f"ranks {', '.join(map(str, absent))}"
     elif absent:
@@ -68,5 +68,5 @@ def absent_lines(findings: Findings) -> Iterator[str]:
     yield (
         f"{int(lacking.sum())} of {len(lacking)} collectives lack members in these files ({who}): "
         "transfers are those of the fastest equal calls or of the collective model, the rest "
-        f"({format_ms(round(waited_ns))} per rank and step) waits for the ranks that are not here"
+        f"({format_ms(round(waited_ns))} per rank and step) waits for those members"
     )

@@ -18,7 +18,7 @@ from whatif.models.hardware import find
 from whatif.transforms.base import with_durations
 from whatif.transforms.nvlink import inside_node, link_domain
 
-AS_RECORDED = "the range holds the case that the ranks that are not in the files arrive as recorded"
+AS_RECORDED = "the range holds the case that members that are not in the files arrive as recorded"
 
 
 def incomplete(calls: Collectives) -> Bool:
