@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ingest.issues import LOG_LIMIT
 from ingest.lexicon.words import Words
 from ingest.memory import give_back
+from ingest.normalise.align import MemberState
+from ingest.normalise.clashes import Clash
 from ingest.normalise.correlate import link
 from ingest.normalise.device_repairs import device_rows, repair_device_times
 from ingest.normalise.device_times import to_host_clock
 from ingest.normalise.gather import Gathered, OfRows, TraceFile, gather
-from ingest.normalise.meetings import find_collectives
+from ingest.normalise.meetings import RunCollectives, find_collectives
+from ingest.normalise.out_of_step import out_of_step
 from ingest.normalise.steps import RECORDED
 from ingest.normalise.tables import Rows
 
@@ -37,10 +42,7 @@ def normalise(files: Sequence[TraceFile], words: Words) -> Rows:
     repair_device_times(gathered, links, logs)
     times = to_host_clock(gathered, links, device_of, logs)
     collectives = find_collectives(gathered, links, times.ts, stream_of)
-    for unmatched in collectives.matched.unmatched:
-        name = _UNMATCHED_ISSUE[unmatched.state.name]
-        position = next(i for i, file in enumerate(files) if file.rank == unmatched.rank)
-        logs[position].count(name, unmatched.members)
+    _log_unmatched(collectives, files)
     clocks = collectives.matched.clocks
     ts = clocks.corrected(times.ts, gathered.trace)
     moved_ns = int(ts.min()) if len(ts) else 0
@@ -56,10 +58,37 @@ def normalise(files: Sequence[TraceFile], words: Words) -> Rows:
 
 
 _UNMATCHED_ISSUE = {
-    "ABSENT": "collective_partner_absent",
-    "UNCOVERED": "collective_unmatched",
-    "DESYNC": "collective_desync",
+    MemberState.ABSENT: "collective_partner_absent",
+    MemberState.UNCOVERED: "collective_unmatched",
 }
+
+
+def _log_unmatched(collectives: RunCollectives, files: Sequence[TraceFile]) -> None:
+    """Count the members that stayed alone; those out of step with their place and both ranks."""
+    matched = collectives.matched
+    for unmatched in matched.unmatched:
+        if unmatched.state is not MemberState.DESYNC:
+            position = next(i for i, file in enumerate(files) if file.rank == unmatched.rank)
+            files[position].parsed.log.count(_UNMATCHED_ISSUE[unmatched.state], unmatched.members)
+    members = collectives.described.members
+    shown: list[Clash] = []
+    for file, clashes in _by_file(members.file, matched.clashes).items():
+        shown += clashes[:LOG_LIMIT]
+        files[file].parsed.log.count("collective_desync", len(clashes[LOG_LIMIT:]))
+    for odd in out_of_step(members, matched.groups, shown):
+        files[odd.file].parsed.log.at(
+            "collective_desync",
+            byte_offset=None,
+            excerpt=odd.told,
+            action="not matched with what the other ranks have there",
+        )
+
+
+def _by_file(file: NDArray[np.int64], clashes: Sequence[Clash]) -> dict[int, list[Clash]]:
+    found: dict[int, list[Clash]] = {}
+    for clash in clashes:
+        found.setdefault(int(file[clash.row]), []).append(clash)
+    return found
 
 
 def replace_origin(gathered: Gathered, moved_ns: int) -> Gathered:

@@ -23,6 +23,7 @@ from whatif.report.reading import read_run
 from whatif.report.view import answer_of
 from whatif.scenario import Scenario
 from whatif.study import Study, study
+from whatif.transforms.absent import with_modelled_transfers
 from whatif.unprofiled import Unprofiled, without_profiler
 
 Paths = Sequence[Path | str]
@@ -100,7 +101,8 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         fetching = find_fetching(run.store)
         reading = _reading(run)
-    graph, base, unprofiled = built.graph, baseline(built.graph, built.facts), None
+    graph, unprofiled = with_modelled_transfers(built.graph), None
+    base = baseline(graph, built.facts)
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, scenario) if scenario.transforms else None

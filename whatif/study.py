@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from ingest.units import Nanos
 from ingest.vocab import TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.arrays import Bool, TaskGraph
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
-from whatif.transforms.base import Context, with_durations
+from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
+from whatif.transforms.base import Context
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
 OFF_PATH = "nothing that changed is on the critical path"
@@ -75,7 +74,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         no_effect = (*no_effect, _why_unmoved(graph, changed.graph, baseline))
     return Study(
         labels=changed.labels,
-        assumptions=changed.assumptions,
+        assumptions=(*changed.assumptions, *_of_missing_ranks(changed.graph)),
         no_effect=no_effect,
         replayed_ns=replayed_ns,
         step_ns=predicted.mean_ns,
@@ -123,10 +122,25 @@ def _bounds(
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
     for bound in (Bound.LOW, Bound.HIGH):
         yield _step_ns(apply_all(graph, scenario, bound).graph)
+    yield from _with_missing_ranks(graph, scenario, changed)
+
+
+def _with_missing_ranks(graph: TaskGraph, scenario: Scenario, changed: Changed) -> Iterator[int]:
+    """Steps where missing ranks let the others wait longer or less, or arrive as recorded."""
     calls = graph.collectives
+    graphs = [changed.graph]
     for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
         if (transfer_ns != calls.transfer_ns).any():
-            yield _step_ns(apply_all(_with_transfers(graph, transfer_ns), scenario).graph)
+            graphs.append(apply_all(with_transfers(graph, transfer_ns), scenario).graph)
+            yield _step_ns(graphs[-1])
+    for split in graphs:
+        pinned = arriving_as_recorded(split)
+        if pinned is not None:
+            yield _step_ns(pinned)
+
+
+def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
+    return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
 
 
 def _step_ns(graph: TaskGraph) -> int:
@@ -138,19 +152,6 @@ def _without_one_step(predicted: StepTimes) -> Iterator[int]:
     steps = predicted.per_step_ns.tolist()
     if len(steps) > 1:
         yield from (round((sum(steps) - step) / (len(steps) - 1)) for step in steps)
-
-
-def _with_transfers(graph: TaskGraph, transfer_ns: Int64) -> TaskGraph:
-    """The graph with another split of lone members into outside wait and transfer; ends stay."""
-    tasks, calls = graph.tasks, graph.collectives
-    moved_ns = np.append(transfer_ns - calls.transfer_ns, 0)[tasks.collective]
-    arrive = np.flatnonzero((tasks.kind == TaskKind.ARRIVE) & (moved_ns != 0))
-    moved_ns = np.minimum(moved_ns[arrive], tasks.dur_ns[arrive])
-    dur_ns = tasks.dur_ns.copy()
-    moved_ns = np.maximum(moved_ns, -dur_ns[arrive + 1])
-    dur_ns[arrive] -= moved_ns
-    dur_ns[arrive + 1] += moved_ns
-    return with_durations(graph, dur_ns)
 
 
 def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:

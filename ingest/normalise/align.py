@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.clashes import Clash
 from ingest.normalise.clock import FileClocks, Meetings, fit_file_clocks
 from ingest.normalise.collectives import Legs, Members
 from ingest.normalise.groups import CommGroup, FileFacts
 from ingest.normalise.matching import Grouping, MatchMethod, find_collectives
-from ingest.normalise.waits import Split, TimedCalls, split_waits
+from ingest.normalise.waits import ANYONE, Split, TimedCalls, split_waits
 from ingest.vocab import CollectiveKind
 
 Int64 = NDArray[np.int64]
@@ -31,7 +32,7 @@ class MemberState(IntEnum):
     UNCOVERED = 2
     """No counterpart in the files of its partners (head or tail of the window, or lost)."""
     DESYNC = 3
-    """The ranks record different operations under the same number."""
+    """The ranks record different operations under one number or at one place."""
 
 
 class Unmatched(NamedTuple):
@@ -85,6 +86,8 @@ class Matched:
     """The recorded communicators, then those found by order alone."""
     clocks: FileClocks
     unmatched: tuple[Unmatched, ...]
+    clashes: tuple[Clash, ...]
+    """Each member out of step, with one of another rank that it contradicts."""
 
 
 def match(
@@ -102,15 +105,17 @@ def match(
     seen = np.bincount(collective, minlength=n)
     kind = _kind(members, legs, collective, seen)
     expected = _expected(members, legs, grouping, files, seen)
-    clocks = _clocks(members, collective, seen, files)
+    clocks = _clocks(members, grouping, seen, files)
     uncertainty = _uncertainty(members, collective, seen, clocks)
+    start_ns = clocks.corrected(members.ts_ns, members.file)
     split = split_waits(
         TimedCalls(
             collective=collective,
             kind=kind[collective],
             rank=members.rank,
             root=members.root,
-            start_ns=clocks.corrected(members.ts_ns, members.file),
+            start_ns=start_ns,
+            partners_ns=_partners_start(start_ns, grouping.partners),
             end_ns=clocks.corrected(members.end_ns, members.file),
             call_type=_call_type(members, kind[collective], grouping.group[collective]),
             missing=(seen != expected)[collective],
@@ -140,7 +145,17 @@ def match(
         groups=grouping.groups,
         clocks=clocks,
         unmatched=_unmatched(members, state),
+        clashes=grouping.clashes,
     )
+
+
+def _partners_start(start_ns: Int64, partners: tuple[Int64, Int64]) -> Int64:
+    """Per member, when the last of its partners started; `ANYONE` for other than send/receive."""
+    here, there = partners
+    latest = np.full(len(start_ns), ANYONE)
+    for mine, theirs in ((here, there), (there, here)):
+        np.maximum.at(latest, mine, start_ns[theirs])
+    return latest
 
 
 def _kind(members: Members, legs: Legs, collective: Int64, seen: Int64) -> Int64:
@@ -193,17 +208,23 @@ def _states(legs: Legs, grouping: Grouping, seen: Int64, files: Sequence[FileFac
 
 
 def _clocks(
-    members: Members, collective: Int64, seen: Int64, files: Sequence[FileFacts]
+    members: Members, grouping: Grouping, seen: Int64, files: Sequence[FileFacts]
 ) -> FileClocks:
-    met = seen[collective] > 1
+    """Clocks from who met whom: all members of a collective, but only partners of an exchange."""
+    here, there = grouping.partners
+    whole = seen[grouping.collective] > 1
+    whole[here] = whole[there] = False
+    together = np.flatnonzero(whole)
+    rows = np.concatenate((together, here, there))
+    pair = len(seen) + np.arange(len(here))
     return fit_file_clocks(
         Meetings(
-            collective=collective[met],
-            file=members.file[met],
-            kind=members.kind[met],
-            start_ns=members.ts_ns[met],
-            end_ns=members.end_ns[met],
-            on_host=members.on_host[met],
+            collective=np.concatenate((grouping.collective[together], pair, pair)),
+            file=members.file[rows],
+            kind=members.kind[rows],
+            start_ns=members.ts_ns[rows],
+            end_ns=members.end_ns[rows],
+            on_host=members.on_host[rows],
         ),
         np.array([facts.rank for facts in files], np.int64),
         [facts.host for facts in files],

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.drift import NORMAL_MAD, Line, robust_line
 from ingest.normalise.sequence import ENDS_APART
 from ingest.vocab import CollectiveKind
 
@@ -20,14 +21,12 @@ inside a busy run."""
 TYPICAL_LAUNCH_NS = 2_000
 MIN_IDLE_LAUNCHES = 8
 MIN_DEVICE_OFFSET_NS = 4_000
-NORMAL_MAD = 1.4826
-"""Standard deviation of a normal distribution in median absolute deviations."""
 _DRIFT_MIN_SAMPLES = 16
-_DRIFT_MIN_SPAN_NS = 1_000_000_000
 _DRIFT_INLIER_MADS = 6.0
 _DRIFT_SIGNIFICANCE = 6.0
+"""Standard deviations. Below it the drift is not applied: what a step does at its beginning and
+its end alone makes slopes of three."""
 _DRIFT_PLAUSIBLE = 1e-4
-_DRIFT_REST = 0.5
 _WAITS = (
     CollectiveKind.ALL_REDUCE,
     CollectiveKind.REDUCE_SCATTER,
@@ -94,6 +93,8 @@ class LaunchRepair(NamedTuple):
     """Tasks that started before their call."""
     dragged: int
     """Other tasks moved with them."""
+    largest_ns: int
+    """How much before its call the earliest of them started."""
 
 
 def kernels_after_launch(tasks: DeviceTasks) -> LaunchRepair:
@@ -115,7 +116,8 @@ def kernels_after_launch(tasks: DeviceTasks) -> LaunchRepair:
         taken_up = np.cumsum(slack)
         shift[order] = np.maximum.accumulate(need + taken_up) - taken_up
     early = int((need > 0).sum())
-    return LaunchRepair(shift, early, int((shift > 0).sum()) - early)
+    largest_ns = int(need.max(initial=0))
+    return LaunchRepair(shift, early, int((shift > 0).sum()) - early, largest_ns)
 
 
 def _busy_until(start: Int64, end: Int64, device: Int64) -> tuple[Int64, Bool]:
@@ -143,10 +145,16 @@ class FileClocks:
     uncertainty_ns: Float64
     drift: Float64
     """Seconds per second, to be taken off from `reference_ns` on; 0 unless significant."""
+    drift_error: Float64
+    """Standard deviation of the fitted drift, applied or not; NaN where it was not fitted."""
     reference_ns: int
+    base: Int64
+    """The file to whose clock this one's is brought; its own where it has none in common."""
+    samples: Int64
+    """Collectives that tie the clock of the file to the one before it on the way to its base."""
     method: tuple[str, ...]
     """reference | ends | order_of_events | host (the clock of a recorded host) | alone (shares
-    no collective with another file)."""
+    no collective with the reference)."""
     spread_ns: float
     """Median over matched device collectives of (last end - first end), after the fit."""
 
@@ -175,6 +183,8 @@ class _Link(NamedTuple):
     offset_ns: float
     uncertainty_ns: float
     drift: float
+    drift_error: float
+    samples: int
     method: str
 
 
@@ -182,15 +192,16 @@ def fit_file_clocks(meetings: Meetings, ranks: Int64, hosts: Sequence[str]) -> F
     """Clock of each file against the file of the lowest rank, over files that share collectives.
 
     Device members end together: the median difference of their ends is the offset, known to
-    1.4826 MAD / sqrt(n) but never better than half the median spread of ends. Host members
-    (gloo) only say that no rank ends before the last one has started. An offset below its
-    uncertainty is not applied. Files of one recorded host share one clock where their fits agree.
-    Files that share no collective with the reference are aligned among themselves.
+    1.4826 MAD / sqrt(n) but never better than half the median spread of ends. A clear trend of the
+    differences is a drift (Theil-Sen). Host members (gloo) only say that no rank ends before the
+    last one has started. An offset below its uncertainty is not applied. Files of one recorded
+    host share one clock where their fits agree. Files that share no collective with the reference
+    are aligned among themselves.
     """
     n = len(ranks)
     reference_ns = int(meetings.end_ns.min()) if len(meetings.end_ns) else 0
     links = _links(meetings, ranks, reference_ns)
-    fit = _Fit(np.full(n, np.nan), np.zeros(n), np.zeros(n), ["alone"] * n)
+    fit = _unfitted(n)
     for root in np.argsort(ranks, kind="stable").tolist():
         if root in links and np.isnan(fit.offset_ns[root]):
             _walk(root, links, fit)
@@ -199,13 +210,16 @@ def fit_file_clocks(meetings: Meetings, ranks: Int64, hosts: Sequence[str]) -> F
     fit.uncertainty_ns[ends] = np.maximum(fit.uncertainty_ns[ends], spread / 2)
     _pool_hosts(fit, hosts)
     estimate = np.nan_to_num(fit.offset_ns)
-    applied = np.abs(estimate) > fit.uncertainty_ns
+    applied = (np.abs(estimate) > fit.uncertainty_ns) | (fit.drift != 0)
     return FileClocks(
         offset_ns=np.where(applied, np.rint(estimate), 0).astype(np.int64),
         fitted_ns=fit.offset_ns,
         uncertainty_ns=fit.uncertainty_ns,
-        drift=np.where(applied, fit.drift, 0.0),
+        drift=fit.drift,
+        drift_error=fit.drift_error,
         reference_ns=reference_ns,
+        base=fit.base,
+        samples=fit.samples,
         method=tuple(fit.method),
         spread_ns=spread,
     )
@@ -215,12 +229,30 @@ class _Fit(NamedTuple):
     offset_ns: Float64
     uncertainty_ns: Float64
     drift: Float64
+    drift_error: Float64
+    base: Int64
+    samples: Int64
     method: list[str]
 
 
+def _unfitted(n: int) -> _Fit:
+    return _Fit(
+        offset_ns=np.full(n, np.nan),
+        uncertainty_ns=np.zeros(n),
+        drift=np.zeros(n),
+        drift_error=np.full(n, np.nan),
+        base=np.arange(n),
+        samples=np.zeros(n, np.int64),
+        method=["alone"] * n,
+    )
+
+
 def _walk(root: int, links: dict[int, dict[int, _Link]], fit: _Fit) -> None:
+    """Reach the files that share collectives with the root; the first root is the reference."""
+    is_first = "reference" not in fit.method
     fit.offset_ns[root] = 0.0
-    fit.method[root] = "reference"
+    fit.drift_error[root] = 0.0
+    fit.method[root] = "reference" if is_first else "alone"
     queue = [root]
     for here in queue:
         for there, link in links[here].items():
@@ -228,6 +260,9 @@ def _walk(root: int, links: dict[int, dict[int, _Link]], fit: _Fit) -> None:
                 fit.offset_ns[there] = fit.offset_ns[here] + link.offset_ns
                 fit.uncertainty_ns[there] = np.hypot(fit.uncertainty_ns[here], link.uncertainty_ns)
                 fit.drift[there] = fit.drift[here] + link.drift
+                fit.drift_error[there] = np.hypot(fit.drift_error[here], link.drift_error)
+                fit.base[there] = root
+                fit.samples[there] = link.samples
                 fit.method[there] = link.method
                 queue.append(there)
 
@@ -264,29 +299,43 @@ def _link(meetings: Meetings, here: Int64, there: Int64, reference_ns: int) -> _
 
 def _link_by_ends(meetings: Meetings, here: Int64, there: Int64, reference_ns: int) -> _Link:
     """Median difference of ends; a single one may be wrong by the shorter duration."""
-    apart = meetings.end_ns[there] - meetings.end_ns[here]
+    apart = (meetings.end_ns[there] - meetings.end_ns[here]).astype(np.float64)
+    since = (meetings.end_ns[here] - reference_ns).astype(np.float64)
     offset = float(np.median(apart))
-    mad = float(np.median(np.abs(apart - offset)))
-    drift, at_reference = _drift(apart - offset, meetings.end_ns[here] - reference_ns, mad)
+    line = _drift(apart - offset, since)
+    drifts = line is not None and _is_drift(line)
+    if line is not None and drifts:
+        offset += line.at_zero
+        rest = apart - offset - line.slope * since
+    else:
+        rest = apart - offset
+    mad = float(np.median(np.abs(rest)))
     unsure = max(NORMAL_MAD * mad / np.sqrt(len(apart)), mad / 2)
     if len(apart) == 1:
         durations = (meetings.end_ns - meetings.start_ns)[np.concatenate((here, there))]
         unsure = float(durations.min())
-    return _Link(offset + at_reference, unsure, drift, "ends")
+    return _Link(
+        offset_ns=offset,
+        uncertainty_ns=unsure,
+        drift=line.slope if line is not None and drifts else 0.0,
+        drift_error=line.slope_error if line is not None else np.nan,
+        samples=len(apart),
+        method="ends",
+    )
 
 
-def _drift(apart_ns: NDArray[np.floating], since_ns: Int64, mad_ns: float) -> tuple[float, float]:
-    """Slope of the differences over time and its value at time 0; zeros unless significant."""
+def _drift(apart_ns: Float64, since_ns: Float64) -> Line | None:
+    """Line through the differences over time without the far ones; None for too few."""
+    mad_ns = float(np.median(np.abs(apart_ns)))
     near = np.abs(apart_ns) <= _DRIFT_INLIER_MADS * mad_ns
-    x, y = since_ns[near].astype(np.float64), apart_ns[near]
-    if len(x) < _DRIFT_MIN_SAMPLES or np.ptp(x) < _DRIFT_MIN_SPAN_NS:
-        return 0.0, 0.0
-    slope, at_zero = np.polyfit(x, y, 1)
-    rest = y - slope * x - at_zero
-    noise = float(np.std(rest)) / (float(np.std(x)) * np.sqrt(len(x)))
-    explained = float(np.median(np.abs(rest))) < _DRIFT_REST * mad_ns
-    significant = _DRIFT_SIGNIFICANCE * noise < abs(slope) < _DRIFT_PLAUSIBLE
-    return (float(slope), float(at_zero)) if explained and significant else (0.0, 0.0)
+    x, y = since_ns[near], apart_ns[near]
+    if len(x) < _DRIFT_MIN_SAMPLES or np.ptp(x) == 0:
+        return None
+    return robust_line(x, y)
+
+
+def _is_drift(line: Line) -> bool:
+    return _DRIFT_SIGNIFICANCE * line.slope_error < abs(line.slope) < _DRIFT_PLAUSIBLE
 
 
 def _link_by_order(meetings: Meetings, here: Int64, there: Int64) -> _Link | None:
@@ -299,8 +348,8 @@ def _link_by_order(meetings: Meetings, here: Int64, there: Int64) -> _Link | Non
         return None
     low, high = int(above.max()), int(below.min())
     if low <= 0 <= high or low > high:
-        return _Link(0.0, abs(high - low) / 2, 0.0, "order_of_events")
-    return _Link((low + high) / 2, (high - low) / 2, 0.0, "order_of_events")
+        return _Link(0.0, abs(high - low) / 2, 0.0, np.nan, len(here), "order_of_events")
+    return _Link((low + high) / 2, (high - low) / 2, 0.0, np.nan, len(here), "order_of_events")
 
 
 def _spread_of_ends(meetings: Meetings, fit: _Fit, reference_ns: int) -> float:
@@ -325,7 +374,8 @@ def _pool_hosts(fit: _Fit, hosts: Sequence[str]) -> None:
             continue
         anchored = [f for f in files.tolist() if fit.method[f] == "reference"]
         pooled = 0.0 if anchored else float(np.median(fit.offset_ns[files]))
-        if (np.abs(fit.offset_ns[files] - pooled) <= fit.uncertainty_ns[files]).all():
+        together = np.abs(fit.offset_ns[files] - pooled) <= fit.uncertainty_ns[files]
+        if together.all() and not fit.drift[files].any():
             fit.offset_ns[files] = pooled
             for file in files.tolist():
                 if fit.method[file] == "order_of_events":

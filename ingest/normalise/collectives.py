@@ -22,6 +22,7 @@ from ingest.normalise.messages import (
     message_of_device_row,
     message_of_host_row,
     partners_of,
+    peers_in_group,
     root_of,
 )
 from ingest.vocab import CollectiveKind
@@ -176,13 +177,18 @@ def describe(sources: Sequence[MemberSource], files: Sequence[FileFacts]) -> Des
 def _legs(
     members: Members, rows: Sequence[tuple[HostRow, ...]], recorded: Sequence[Recorded]
 ) -> Legs:
+    rank_of = members.rank.tolist()
+    pairs = np.flatnonzero(np.isin(members.kind, list(_PAIR_KINDS)) & (members.rank >= 0)).tolist()
+    # All files of a run come from the same writer.
+    in_group = any(
+        peers_in_group(rows[member], recorded[member].ranks, rank_of[member]) for member in pairs
+    )
     table = [
-        (member, *((rank, peer) if sending else (peer, rank)), size)
-        for member, (own, group, kind, rank) in enumerate(
-            zip(rows, recorded, members.kind.tolist(), members.rank.tolist(), strict=True)
+        (member, *((rank_of[member], peer) if sending else (peer, rank_of[member])), size)
+        for member in pairs
+        for sending, peer, size in partners_of(
+            rows[member], recorded[member].ranks, in_group=in_group
         )
-        if kind in _PAIR_KINDS and rank >= 0
-        for sending, peer, size in partners_of(own, group.ranks)
     ]
     columns = np.array(table, dtype=np.int64).reshape(len(table), len(fields(Legs)))
     return Legs(**{column.name: columns[:, i] for i, column in enumerate(fields(Legs))})

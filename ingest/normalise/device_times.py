@@ -25,6 +25,8 @@ class DeviceTimes:
     """Rows that were moved to or with the start of a call."""
     offset_ns: tuple[int, ...]
     """Per file, added to all its device rows."""
+    skew_ns: tuple[int, ...]
+    """Per file, how much before its call the earliest device row started after that; 0: none."""
 
 
 def to_host_clock(
@@ -40,7 +42,7 @@ def to_host_clock(
     """
     ts = gathered.ts
     moved = np.zeros(len(ts), bool)
-    offsets = []
+    offsets, skews = [], []
     for trace_id, log in enumerate(logs):
         rows = np.flatnonzero(gathered.on_device & (gathered.trace == trace_id))
         clock = device_clock_offset(_tasks(gathered, links, device, rows, ts))
@@ -53,10 +55,11 @@ def to_host_clock(
         if repair.shift_ns.any():
             ts = ts.copy() if ts is gathered.ts else ts
             ts[rows] += repair.shift_ns
+        skews.append(repair.largest_ns)
         moved[rows[repair.shift_ns > 0]] = True
         log.count("kernel_before_launch", repair.early)
         log.count("kernel_moved_along", repair.dragged)
-    return DeviceTimes(ts=ts, moved=moved, offset_ns=tuple(offsets))
+    return DeviceTimes(ts=ts, moved=moved, offset_ns=tuple(offsets), skew_ns=tuple(skews))
 
 
 def _tasks(gathered: Gathered, links: Links, device: OfRows, rows: Int64, ts: Int64) -> DeviceTasks:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.clashes import Clash, find_clashes
 from ingest.normalise.collectives import Legs, Members
 from ingest.normalise.groups import NO_GROUP, CommGroup, FileFacts
 from ingest.normalise.rhythm import companies
@@ -18,6 +19,7 @@ from ingest.vocab import CollectiveKind
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
+_NOBODY = np.empty(0, np.int64)
 _SEQ_RESTART = 16
 _MIN_ALIGNED = 0.5
 _MIN_SHARE = 0.25
@@ -47,7 +49,11 @@ class Grouping:
     collective: Int64
     """Per member, dense from 0; a lone member has one of its own."""
     desync: Bool
-    """Per member: the ranks record different operations under its number."""
+    """Per member: the ranks record different operations under its number, or at its place."""
+    clashes: tuple[Clash, ...]
+    """Each member out of step, with one of another rank that it contradicts."""
+    partners: tuple[Int64, Int64]
+    """Members that send to, or receive from, each other: one row of each side."""
     group: Int64
     """Per collective: index into `groups`; -1 where no communicator is known or found."""
     method: tuple[MatchMethod, ...]
@@ -81,6 +87,8 @@ class _Search:
     collective: Int64
     desync: Bool
     groups: list[CommGroup]
+    clashes: list[Clash] = field(default_factory=list)
+    partners: tuple[Int64, Int64] = (_NOBODY, _NOBODY)
     method: list[MatchMethod] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
 
@@ -122,10 +130,13 @@ def find_collectives(
         _match_by_number(search, open_channel, members.comms_id, MatchMethod.COMMS_ID)
         _match_by_seq(search, open_channel)
         _match_by_order(search, open_channel, files)
+        _find_misplaced(search, open_channel)
     _leave_alone(search, channels)
     return Grouping(
         collective=search.collective,
         desync=search.desync,
+        clashes=tuple(search.clashes),
+        partners=search.partners,
         group=np.array(search.group, np.int64),
         method=tuple(search.method),
         groups=tuple(search.groups),
@@ -187,6 +198,9 @@ def _match_pairs(search: _Search, legs: Legs) -> None:
             np.minimum.at(company, there, lowest)
         if np.array_equal(before, company):
             break
+    if joined:
+        here, there = (np.concatenate(side) for side in zip(*joined, strict=True))
+        search.partners = here, there
     rows = np.unique(legs.member)
     for group in np.unique(members.group_key[rows]).tolist():
         of_group = rows[members.group_key[rows] == group]
@@ -287,6 +301,7 @@ def _join_agreeing(
     for conflict in conflicts.tolist():
         same = np.flatnonzero(index == conflict)
         out[same] = _minority(search.members, rows[same])
+        search.clashes += _contradictions(search.calls, rows[same], out[same])
     search.desync[rows[out]] = True
     search.join(rows[~out], index[~out], channel.group, method)
     search.calls.number[rows] = index
@@ -299,6 +314,27 @@ def _minority(members: Members, rows: Int64) -> Bool:
     if 2 * count <= len(rows):
         return np.ones(len(rows), dtype=bool)
     return np.array([other != label for other in labels])
+
+
+def _contradictions(calls: Calls, rows: Int64, out: Bool) -> Iterator[Clash]:
+    """Each row that is out of step, with the first under its number that it contradicts."""
+    for row in rows[out].tolist():
+        same = agree(calls.take(rows), calls.take(np.full(len(rows), row)))
+        other = rows[~same]
+        if len(other):
+            yield Clash(row, int(other[0]))
+
+
+def _find_misplaced(search: _Search, channel: _Channel) -> None:
+    """Members that stay alone because another rank has something else at their place."""
+    free = search.free(channel.rows)
+    if len(free) == 0:
+        return
+    in_step = channel.rows[~search.desync[channel.rows]]
+    parts = _by_file(search.members, in_step)
+    for clash in find_clashes(parts, search.calls, search.collective):
+        search.desync[clash.row] = True
+        search.clashes.append(clash)
 
 
 def _match_by_order(search: _Search, channel: _Channel, files: Sequence[FileFacts]) -> None:

@@ -241,12 +241,39 @@ def root_of(kind: CollectiveKind, rows: Sequence[HostRow], ranks: Sequence[int])
     return -1
 
 
-def partners_of(rows: Sequence[HostRow], ranks: Sequence[int]) -> tuple[Partner, ...]:
+def peers_in_group(rows: Sequence[HostRow], ranks: Sequence[int], own: int) -> bool:
+    """Whether `Src Rank` and `Dst Rank` of a member can only be ranks of its group.
+
+    PyTorch writes them as global ranks; files of other writers hold the place in the group. They
+    show where no member has that global rank, where it would be the rank itself, or where the
+    field `Rank`, always a place in the group, says the same and means another rank.
+
+    Args:
+        rows: the member and the host rows around its launch.
+        ranks: global ranks of its group.
+        own: global rank of the member.
+    """
+    for row in rows:
+        peer = _named_peer(row)
+        if peer is None or not ranks:
+            continue
+        place = integer(row.args.get("Rank"))
+        if place is not None and 0 <= place < len(ranks):
+            if ranks[place] != peer == place:
+                return True
+        elif peer not in ranks or (peer == own and peer < len(ranks) and ranks[peer] != own):
+            return True
+    return False
+
+
+def partners_of(
+    rows: Sequence[HostRow], ranks: Sequence[int], *, in_group: bool = False
+) -> tuple[Partner, ...]:
     """The sends and receives that a member's rows record, once each.
 
     One operation may show as `record_param_comms`, `c10d::send` and `nccl:send 0->1`: the first
-    sort of row that is there counts. `Src Rank` and `Dst Rank` are global, all else is a rank of
-    the group.
+    sort of row that is there counts. `Src Rank` and `Dst Rank` are global unless `in_group`, all
+    else is a rank of the group.
     """
     for records in _sorts(rows):
         found = [
@@ -256,7 +283,7 @@ def partners_of(rows: Sequence[HostRow], ranks: Sequence[int]) -> tuple[Partner,
                 size_bytes=_one_way_size(row),
             )
             for row in records
-            if (peer := _peer(row, ranks)) >= 0
+            if (peer := _peer(row, ranks, in_group=in_group)) >= 0
         ]
         if found:
             return tuple(found)
@@ -296,11 +323,19 @@ def _is_annotation(row: HostRow) -> bool:
     return _ARROW.search(row.name) is not None
 
 
-def _peer(row: HostRow, ranks: Sequence[int]) -> int:
-    sending = _operation(row) is CollectiveKind.SEND
-    peer = integer(row.args.get("Dst Rank" if sending else "Src Rank"))
-    if peer is not None and peer >= 0:
-        return peer
+def _named_peer(row: HostRow) -> int | None:
+    """`Dst Rank` of a send, `Src Rank` of a receive."""
+    operation = _operation(row)
+    if operation not in _ONE_WAY:
+        return None
+    peer = integer(row.args.get("Dst Rank" if operation is CollectiveKind.SEND else "Src Rank"))
+    return peer if peer is not None and peer >= 0 else None
+
+
+def _peer(row: HostRow, ranks: Sequence[int], *, in_group: bool) -> int:
+    peer = _named_peer(row)
+    if peer is not None:
+        return _global(peer, ranks) if in_group else peer
     if _is_parameter_record(row):
         return _global(integer(row.args.get("Rank")), ranks)
     if arrow := _ARROW.search(row.name):

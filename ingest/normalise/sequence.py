@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.monotone import best_path
 from ingest.vocab import CollectiveKind
 
 Int64 = NDArray[np.int64]
@@ -26,6 +27,11 @@ _DENSE_HALF_WIDTH = 0.319
 _SURE_SHARE = 0.95
 _SURE_SPACING = 20.0
 _NEAR_ENDS = 0.1
+_BAND = 16
+"""Calls to either side of a known pair among which a better one is sought."""
+_MOST_CELLS = 50_000_000
+_SCALE_SPREADS = 3.0
+_SCALE_FLOOR_NS = 2_000.0
 ENDS_APART = (
     CollectiveKind.BROADCAST,
     CollectiveKind.REDUCE,
@@ -65,6 +71,11 @@ class Calls:
             start_ns=self.start_ns[rows],
             end_ns=self.end_ns[rows],
         )
+
+    def table(self) -> Int64:
+        """All columns as the rows of one array."""
+        labels = (self.kind, self.size, self.dtype, self.name, self.number)
+        return np.stack((*labels, self.start_ns, self.end_ns))
 
     def part(self, first: int, last: int) -> "Calls":
         """Calls `[first, last)`."""
@@ -118,6 +129,8 @@ def align_pair(
     where it is already known.
     """
     by_order = _by_shifts(left, right, clock, timed=timed)
+    if timed:
+        by_order = _by_path(left, right, clock, by_order)
     if not timed or clock is not None or 2 * len(by_order[0]) >= min(len(left), len(right)):
         return by_order
     by_time = _by_time(left, right)
@@ -181,6 +194,46 @@ def _between(window: _Window, i: Int64, j: Int64) -> list[_Window]:
             strict=True,
         )
     ]
+
+
+def _by_path(
+    left: Calls, right: Calls, clock: Clock | None, known: tuple[Int64, Int64]
+) -> tuple[Int64, Int64]:
+    """The best pairs in order near the known ones.
+
+    A shift takes all pairs that are in time, so where one side lacks a call, neighbours of it may
+    be paired crosswise; weighed together, ends that lie closer win.
+    """
+    i, j = known
+    if len(i) == 0:
+        return known
+    clock = clock or _densest(right.end_ns[j] - left.end_ns[i])
+    low, high = _band(i, j, len(left), len(right))
+    if int((high - low).sum()) > _MOST_CELLS:
+        return known
+    scale_ns = max(_SCALE_SPREADS * clock.spread_ns, _SCALE_FLOOR_NS)
+    found = best_path(
+        left.table(),
+        right.table(),
+        np.isin(left.kind, ENDS_APART),
+        low,
+        high,
+        round(clock.offset_ns),
+        round(clock.tolerance_ns),
+        round(scale_ns),
+    )
+    paired = np.flatnonzero(found >= 0)
+    return paired, found[paired]
+
+
+def _band(i: Int64, j: Int64, n: int, m: int) -> tuple[Int64, Int64]:
+    """Per left call, the right calls between the known pairs around it, and some more."""
+    before = np.searchsorted(i, np.arange(n), side="right") - 1
+    after = np.searchsorted(i, np.arange(n), side="left")
+    low = np.concatenate((j, [0]))[before] - _BAND
+    high = np.concatenate((j, [m]))[after] + _BAND + 1
+    low[before < 0] = 0
+    return np.clip(low, 0, m), np.clip(high, 0, m)
 
 
 def _by_time(left: Calls, right: Calls) -> tuple[Int64, Int64]:

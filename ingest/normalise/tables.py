@@ -30,6 +30,7 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _INT64_LIMIT = 1 << 63
+_PER_MILLION = 1e6
 _STEP_NAME = re.compile(RECORDED, re.ASCII)
 _ID_IN_KEY = 1 << 48
 _GPU = re.compile(r"^GPU (\d{1,4})\b", re.ASCII)
@@ -145,9 +146,13 @@ def _trace(rows: Rows) -> pl.DataFrame:
                 "trace_id": trace_id,
                 "clock_offset_ns": int(clocks.offset_ns[trace_id]),
                 "clock_uncertainty_ns": int(np.ceil(clocks.uncertainty_ns[trace_id])),
+                "clock_drift_ppm": float(clocks.drift[trace_id]) * _PER_MILLION,
+                "clock_base_rank": rows.gathered.files[int(clocks.base[trace_id])].rank,
+                "clock_samples": int(clocks.samples[trace_id]),
                 "clock_method": clocks.method[trace_id],
                 "ts_origin_ns": rows.gathered.origin_ns,
                 "device_clock_offset_ns": rows.times.offset_ns[trace_id],
+                "launch_skew_ns": rows.times.skew_ns[trace_id],
                 "first_ts": int(rows.ts[mine].min()) if mine.any() else None,
                 "last_ts": int(ends.max()) if mine.any() else None,
                 **_header(file, has_stacks=bool((stacks & mine).any())),

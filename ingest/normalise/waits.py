@@ -11,6 +11,8 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 MIN_EQUAL_CALLS = 3
+ANYONE = np.iinfo(np.int64).min
+"""Instead of a partner's start: the member waits for all others."""
 _UNKNOWN = -1
 _ROOT_FIRST = (CollectiveKind.BROADCAST, CollectiveKind.SCATTER)
 _ROOT_LAST = (CollectiveKind.REDUCE, CollectiveKind.GATHER)
@@ -27,6 +29,8 @@ class TimedCalls:
     root: Int64
     """Global rank of the root; -1 where not known or without a root."""
     start_ns: Int64
+    partners_ns: Int64
+    """Latest start of those that the member sends to or receives from; `ANYONE` for all."""
     end_ns: Int64
     call_type: Int64
     """The same number for equal calls (kind, size, dtype, communicator, name); -1 without size."""
@@ -60,7 +64,8 @@ def split_waits(calls: TimedCalls) -> Split:
     """Split each member's duration at `go`, the moment at which those it waits for have started.
 
     Every member waits for the last one; receivers of a broadcast or scatter wait for the root
-    only; in a reduce or gather only the root waits. Where ranks are missing, the transfer is
+    only; in a reduce or gather only the root waits; who sends and receives waits for its partners,
+    which may have others in turn. Where ranks are missing, the transfer is
     that of the fastest of three or more equal calls, capped by what was measured.
     """
     n = int(calls.collective.max()) + 1 if len(calls.collective) else 0
@@ -111,7 +116,9 @@ def _moment(calls: TimedCalls, go: Int64) -> Int64:
     first = rooted & np.isin(calls.kind, _ROOT_FIRST)
     moment = np.where(first, np.maximum(root_start[calls.collective], calls.start_ns), moment)
     last = rooted & ~is_root & np.isin(calls.kind, _ROOT_LAST)
-    return np.where(last, calls.start_ns, moment)
+    moment = np.where(last, calls.start_ns, moment)
+    paired = calls.partners_ns != ANYONE
+    return np.where(paired, np.maximum(calls.partners_ns, calls.start_ns), moment)
 
 
 def _fastest_equal_call(calls: TimedCalls, measured_ns: Int64) -> tuple[Int64, Bool]:

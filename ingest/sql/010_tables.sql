@@ -8,8 +8,9 @@ CREATE TABLE store.trace (
     trace_id BIGINT PRIMARY KEY, path VARCHAR, sha256 VARCHAR, format VARCHAR, rank BIGINT,
     world_size BIGINT, rank_source VARCHAR, backend VARCHAR, host VARCHAR, pid BIGINT,
     trace_name VARCHAR, schema_version BIGINT, display_time_unit VARCHAR, base_time_ns BIGINT,
-    ts_origin_ns BIGINT, clock_offset_ns BIGINT, clock_uncertainty_ns BIGINT, clock_method VARCHAR,
-    device_clock_offset_ns BIGINT, first_ts BIGINT, last_ts BIGINT, n_events BIGINT,
+    ts_origin_ns BIGINT, clock_offset_ns BIGINT, clock_uncertainty_ns BIGINT,
+    clock_drift_ppm DOUBLE, clock_base_rank BIGINT, clock_samples BIGINT, clock_method VARCHAR,
+    device_clock_offset_ns BIGINT, launch_skew_ns BIGINT, first_ts BIGINT, last_ts BIGINT, n_events BIGINT,
     complete BOOLEAN, has_shapes BOOLEAN, has_stacks BOOLEAN, has_sync_events BOOLEAN,
     metadata VARCHAR
 );

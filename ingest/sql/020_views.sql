@@ -29,8 +29,12 @@ SELECT
     t.ts_origin_ns,
     t.clock_offset_ns,
     t.clock_uncertainty_ns,
+    t.clock_drift_ppm,
+    t.clock_base_rank,
+    t.clock_samples,
     t.clock_method,
     t.device_clock_offset_ns,
+    t.launch_skew_ns,
     t.first_ts,
     t.last_ts,
     t.n_events,
@@ -59,12 +63,19 @@ COMMENT ON COLUMN trace.base_time_ns IS 'baseTimeNanoseconds, added to all times
 COMMENT ON COLUMN trace.ts_origin_ns IS
     'Origin of ts, the same for all files: Unix ns where known, else ns as recorded.';
 COMMENT ON COLUMN trace.clock_offset_ns IS
-    'Taken off all times of the file to bring them to the clock of the lowest rank, ns.';
+    'Taken off all times of the file to bring them to the clock of clock_base_rank, ns.';
 COMMENT ON COLUMN trace.clock_uncertainty_ns IS 'Uncertainty of that offset, ns.';
+COMMENT ON COLUMN trace.clock_drift_ppm IS
+    'Further microseconds taken off per second since the first common end; 0 where none is clear.';
+COMMENT ON COLUMN trace.clock_base_rank IS
+    'Rank to whose clock the file was brought; its own where no collective ties it to another.';
+COMMENT ON COLUMN trace.clock_samples IS 'Collectives that the offset rests on.';
 COMMENT ON COLUMN trace.clock_method IS
     'How the offset was found: reference, ends, order_of_events, host or alone.';
 COMMENT ON COLUMN trace.device_clock_offset_ns IS
     'Added to device times of the file to bring them to its host clock, ns.';
+COMMENT ON COLUMN trace.launch_skew_ns IS
+    'How much before its call the earliest device row began after that (moved to the call), ns.';
 COMMENT ON COLUMN trace.first_ts IS 'Start of the first slice, ns.';
 COMMENT ON COLUMN trace.last_ts IS 'End of the last slice, ns.';
 COMMENT ON COLUMN trace.n_events IS 'Events in the file, of all phases.';

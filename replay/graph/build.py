@@ -152,7 +152,7 @@ def _parts(recorded: Recorded, known: Known, lessons: Lessons) -> Parts:
     stretches = find_stretches(recorded, pieces, streams)
     host_tasks = build_host_tasks(recorded, pieces, holder, blocking, stretches)
     layout = number_tasks(recorded, len(host_tasks))
-    meetings = find_meetings(recorded, known.expected)
+    meetings = find_meetings(recorded, known.expected, known.kind)
     ts_ns, dur_ns = start_and_duration(recorded, host_tasks, layout, meetings)
     return Parts(
         recorded=recorded,
@@ -223,6 +223,7 @@ def _facts(
         },
         has_device=len(parts.recorded.device) > 0,
         moved_ns=_moved_ns(store, files),
+        out_of_step=tuple(store.arrays_from_file(SQL / "desync.sql", {})["told"].tolist()),
     )
 
 

@@ -28,6 +28,14 @@ class FileFacts:
     """Python frames were recorded."""
     has_sync_events: bool = True
     """Rows of category `cuda_sync` were recorded."""
+    clock_drift_ppm: float = 0.0
+    clock_base_rank: int | None = None
+    """Rank to whose clock this file's is brought; its own where nothing ties it to another."""
+    clock_samples: int = 0
+    """Collectives that the offset rests on."""
+    clock_method: str = "alone"
+    launch_skew_ns: int = 0
+    """How much before its call the earliest device row began, before it was moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,8 @@ class GraphFacts:
     """Device time moved by repairs (kernels before their launch), in ns of task time."""
     streams_held: int = 0
     """Streams whose first task waited for work that was launched before the recording began."""
+    out_of_step: tuple[str, ...] = ()
+    """Collectives that are another operation on another rank, in words (the first of each file)."""
 
     @property
     def events(self) -> int:

@@ -61,11 +61,21 @@ def _file_facts(row: dict[str, object]) -> FileFacts:
         has_shapes=bool(row["has_shapes"]),
         has_stacks=bool(row["has_stacks"]),
         has_sync_events=bool(row["has_sync_events"]),
+        clock_drift_ppm=_real(row["clock_drift_ppm"]),
+        clock_base_rank=_whole(row["clock_base_rank"]),
+        clock_samples=_whole(row["clock_samples"]),
+        clock_method=_text(row["clock_method"]) or "alone",
+        launch_skew_ns=_whole(row["launch_skew_ns"]),
     )
 
 
 def _whole(value: object) -> int:
     assert isinstance(value, int), "the query fills missing numbers"
+    return value
+
+
+def _real(value: object) -> float:
+    assert isinstance(value, float), "the query fills missing numbers"
     return value
 
 

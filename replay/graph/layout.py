@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ingest.vocab import CollectiveKind, EdgeKind
 from replay.graph import thresholds
-from replay.graph.arrays import Bool, Int64
+from replay.graph.arrays import Bool, Int8, Int64
 from replay.graph.blocking import BlockingCalls
 from replay.graph.events import EventPairs
 from replay.graph.host_tasks import HostTasks
@@ -13,6 +14,8 @@ from replay.graph.lessons import Lessons
 from replay.graph.recorded import Recorded
 from replay.graph.silence import Stretches
 from replay.graph.streams import Streams
+
+PAIR_KINDS = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class Meetings:
     """Per member: start of its transfer."""
     early: Bool
     """Per member: its transfer began before all had arrived, so it did not wait for all."""
+    edge: Int8
+    """Per member: EdgeKind of what it waits for, `P2P` for sends and receives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +96,13 @@ def number_tasks(recorded: Recorded, n_host: int) -> Layout:
     )
 
 
-def find_meetings(recorded: Recorded, members_expected: Int64) -> Meetings:
+def find_meetings(recorded: Recorded, members_expected: Int64, kind: Int64) -> Meetings:
     """Meeting times from the starts and transfers of the members.
 
     Args:
         recorded: columns of all ranks.
         members_expected: per collective, how many members it has in the job.
+        kind: per collective, its CollectiveKind.
     """
     member = recorded.member
     n_collectives = len(recorded.collective_ids)
@@ -110,4 +116,8 @@ def find_meetings(recorded: Recorded, members_expected: Int64) -> Meetings:
     outside_ns = np.maximum(outside_ns, 0)
     meet_ns = (last_start_ns + outside_ns)[member.collective]
     early = go_ns < meet_ns - thresholds.MEETING_TOLERANCE_NS
-    return Meetings(last_start_ns=last_start_ns, outside_ns=outside_ns, go_ns=go_ns, early=early)
+    paired = np.isin(kind, PAIR_KINDS)[member.collective]
+    edge = np.where(paired, EdgeKind.P2P, EdgeKind.COLLECTIVE).astype(np.int8)
+    return Meetings(
+        last_start_ns=last_start_ns, outside_ns=outside_ns, go_ns=go_ns, early=early, edge=edge
+    )

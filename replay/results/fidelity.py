@@ -10,6 +10,7 @@ from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.facts import GraphFacts
+from replay.results.clocks import unsure_clocks
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
 from replay.results.unexplained import path_unexplained_ns
@@ -174,6 +175,7 @@ def _grade(
             f"{facts.streams_held} streams begin with waiting for work that was launched before "
             "the recording"
         )
+    reasons += unsure_clocks(facts)
     defaults = [name for name, lag in facts.lags.items() if lag.is_default and lag.samples]
     if defaults:
         reasons.append(f"default lags (too few samples): {', '.join(sorted(defaults))}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.normalise.waits import TimedCalls, split_waits
+from ingest.normalise.waits import ANYONE, TimedCalls, split_waits
 from ingest.vocab import CollectiveKind as Kind
 
 
@@ -21,6 +21,7 @@ def one(kind: Kind, start: list[int], end: list[int], *, root: int = -1) -> Time
         rank=np.arange(n),
         root=np.full(n, root, np.int64),
         start_ns=ints(*start),
+        partners_ns=np.full(n, ANYONE),
         end_ns=ints(*end),
         call_type=np.zeros(n, np.int64),
         missing=np.zeros(n, dtype=bool),
@@ -62,6 +63,15 @@ def test_an_end_before_go_within_clock_uncertainty_takes_the_transfer_of_the_oth
     assert split.transfer_ns.tolist() == [8, 12, 10]
 
 
+def test_a_member_of_an_exchange_waits_for_its_partners_only() -> None:
+    """0 with 1, 1 with 0 and 2, 2 with 1: rank 0 was done before rank 2 came."""
+    chain = one(Kind.SEND_RECV, [100, 120, 300], [150, 330, 330])
+    split = split_waits(replace(chain, partners_ns=ints(120, 300, 120)))
+    assert split.wait_ns.tolist() == [20, 180, 0]
+    assert split.transfer_ns.tolist() == [30, 30, 30]
+    assert not split.early.any()
+
+
 def alone(durations: list[int]) -> TimedCalls:
     n = len(durations)
     start = np.arange(n) * 10_000
@@ -71,6 +81,7 @@ def alone(durations: list[int]) -> TimedCalls:
         rank=np.zeros(n, np.int64),
         root=np.full(n, -1, np.int64),
         start_ns=start,
+        partners_ns=np.full(n, ANYONE),
         end_ns=start + durations,
         call_type=np.zeros(n, np.int64),
         missing=np.ones(n, dtype=bool),

@@ -41,9 +41,9 @@ def render_check(findings: Findings) -> str:
 
 
 def _files(findings: Findings) -> Iterator[str]:
-    head = ("rank", "rank from", "events", "clock", "device clock", "host", "")
+    head = ("rank", "rank from", "events", "clock", "drift", "from", "device clock", "host", "")
     rows = [head, *(_file_cells(file) for file in findings.facts.files)]
-    yield from aligned(rows, "><>>><<")
+    yield from aligned(rows, "><>>><><<")
 
 
 def _file_cells(file: FileFacts) -> tuple[str, ...]:
@@ -54,10 +54,19 @@ def _file_cells(file: FileFacts) -> tuple[str, ...]:
         file.rank_source,
         f"{file.events:,}",
         f"{file.clock_offset_ns / 1e3:+,.1f}{sure} us",
+        f"{file.clock_drift_ppm:+.1f} ppm" if file.clock_drift_ppm else "-",
+        _clock_source(file),
         f"{file.device_clock_offset_ns / 1e3:+,.1f} us",
         file.host or "-",
         "" if file.complete else "cut off",
     )
+
+
+def _clock_source(file: FileFacts) -> str:
+    """What the offset of a file's clock rests on."""
+    if file.clock_method == "ends":
+        return f"ends of {file.clock_samples:,} with rank {file.clock_base_rank}"
+    return file.clock_method.replace("_", " ")
 
 
 def _edges(findings: Findings) -> Iterator[str]:

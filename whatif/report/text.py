@@ -7,6 +7,7 @@ import numpy as np
 
 from ingest.units import format_ms
 from whatif.report.advice import advice
+from whatif.report.cross_rank import absent_lines, clock_lines, desync_lines, skew_lines
 from whatif.report.findings import Findings, Reading
 from whatif.report.rates import accelerators, rate_lines
 from whatif.report.reading import bound_sentence, late_sentences, long_step_sentences
@@ -88,6 +89,8 @@ def _read(findings: Findings) -> Iterator[str]:
     )
     yield from _folded(f"{'read':<9}", " | ".join(parts))
     yield f"{'store':<9}{_store(reading)} | {reading.seconds:.1f} s"
+    for line in clock_lines(findings):
+        yield from _folded(f"{'':<9}", line)
     if reading.failed:
         yield f"{'':<9}{_count(len(reading.failed), 'file')} could not be read and left out"
 
@@ -241,6 +244,9 @@ def _notes(findings: Findings) -> Iterator[str]:
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
     yield from long_step_sentences(findings.run)
+    yield from desync_lines(findings)
+    yield from absent_lines(findings)
+    yield from skew_lines(findings)
     if findings.study is not None:
         yield from findings.study.assumptions
     guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]

@@ -63,7 +63,7 @@ class Nvlink(
         rate = parse_rate(self.rate)
         label = f"nvlink {rate.understood}"
         device = self._device(graph)
-        domain = self._domain(graph, device)
+        domain = link_domain(graph, device, given=self.gpus_per_node)
         reach = _reach(graph, domain.gpus)
         carried = reach.inside
         if context.bound is Bound.LOW:
@@ -96,19 +96,6 @@ class Nvlink(
         same = bool(devices) and all(device is devices[0] for device in devices)
         return devices[0] if same else None
 
-    def _domain(self, graph: TaskGraph, device: Accelerator | None) -> "_Domain":
-        if self.gpus_per_node is not None:
-            return _Domain(self.gpus_per_node, f"{self.gpus_per_node} GPUs per node (given)")
-        if device and device.scale_up and device.scale_up.joins:
-            joins = device.scale_up.joins
-            return _Domain(joins, f"the link joins {joins} GPUs ({device.name}, catalog)")
-        seen = max((info.devices_seen for info in graph.ranks), default=0)
-        if seen > 1:
-            return _Domain(seen, f"{seen} GPUs per node (devices that the trace lists)")
-        world = graph.world_size or max((info.rank + 1 for info in graph.ranks), default=1)
-        gpus = min(USUAL_NODE, world)
-        return _Domain(gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node says otherwise)")
-
     def _base(self, graph: TaskGraph, device: Accelerator | None, context: Context) -> "_Base":
         owner = self.base_gpu or next((info.gpu for info in graph.ranks if info.gpu), None)
         if context.link_bytes_per_s is not None:
@@ -127,6 +114,23 @@ class Nvlink(
         return _Base(owner or "the recorded GPU", None, "base: not known, a factor needs none")
 
 
+def link_domain(
+    graph: TaskGraph, device: Accelerator | None, *, given: int | None = None
+) -> "Domain":
+    """How many GPUs the scale-up link joins, and how that is known."""
+    if given is not None:
+        return Domain(given, f"{given} GPUs per node (given)")
+    if device and device.scale_up and device.scale_up.joins:
+        joins = device.scale_up.joins
+        return Domain(joins, f"the link joins {joins} GPUs ({device.name}, catalog)")
+    seen = max((info.devices_seen for info in graph.ranks), default=0)
+    if seen > 1:
+        return Domain(seen, f"{seen} GPUs per node (devices that the trace lists)")
+    world = graph.world_size or max((info.rank + 1 for info in graph.ranks), default=1)
+    gpus = min(USUAL_NODE, world)
+    return Domain(gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node says otherwise)")
+
+
 def _unsized(graph: TaskGraph) -> tuple[str, ...]:
     """Said where the model has no size to go by (kernels without NCCL metadata)."""
     sizes = graph.collectives.size_bytes
@@ -137,7 +141,9 @@ def _unsized(graph: TaskGraph) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Domain:
+class Domain:
+    """The GPUs that a scale-up link joins."""
+
     gpus: int
     """Ranks of one link domain are neighbours: rank // gpus is equal."""
     told: str
@@ -185,7 +191,7 @@ def _reach(graph: TaskGraph, gpus: int) -> _Reach:
     on_host = graph.collectives.on_host
     changeable = np.zeros(len(on_host), bool)
     changeable[graph.tasks.collective[free(graph, transfer)]] = True
-    neighbours = _inside(graph, gpus)
+    neighbours = inside_node(graph, gpus)
     inside = neighbours & ~on_host & changeable
     across = ~neighbours & ~on_host & changeable
     told = []
@@ -218,7 +224,7 @@ def _backends(graph: TaskGraph) -> str:
     return f" ({', '.join(known)})" if known else ""
 
 
-def _inside(graph: TaskGraph, gpus: int) -> Bool:
+def inside_node(graph: TaskGraph, gpus: int) -> Bool:
     """Per collective: its members share a node, as far as their ranks are known."""
     tasks, calls = graph.tasks, graph.collectives
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)

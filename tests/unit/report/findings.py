@@ -37,6 +37,9 @@ def file_of(rank: int, *, rank_source: str = "distributedInfo", complete: bool =
         clock_uncertainty_ns=None,
         device_clock_offset_ns=0,
         complete=complete,
+        clock_base_rank=0,
+        clock_samples=12,
+        clock_method="ends" if rank else "reference",
     )
 
 
