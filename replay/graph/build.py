@@ -17,10 +17,11 @@ from replay.graph.events import find_event_pairs
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.graph.files import chosen_files, rank_infos, world_size
 from replay.graph.graph_gaps import graph_gaps
-from replay.graph.host_tasks import anchor_rows, build_host_tasks
+from replay.graph.host_tasks import Waits, anchor_rows, build_host_tasks
 from replay.graph.known import Known, collective_columns, find_groups, known_collectives
 from replay.graph.layout import Parts, find_meetings, number_tasks
 from replay.graph.nesting import segments
+from replay.graph.queues import find_full_queues
 from replay.graph.recorded import SQL, Recorded, load
 from replay.graph.residuals import residuals
 from replay.graph.rules.base import Found
@@ -31,6 +32,7 @@ from replay.graph.rules.hand_over import hand_over
 from replay.graph.rules.host_sync import host_sync
 from replay.graph.rules.launch import launch
 from replay.graph.rules.program_order import program_order
+from replay.graph.rules.queue_full import queue_full
 from replay.graph.rules.stream_order import link_order, stream_order
 from replay.graph.scans import outermost
 from replay.graph.silence import find_stretches
@@ -46,6 +48,7 @@ RULES: tuple[tuple[str, Callable[[Parts], Found]], ...] = (
     ("link_order", link_order),
     ("event_wait", event_wait),
     ("host_sync", host_sync),
+    ("queue_full", queue_full),
     ("collective", collective),
 )
 
@@ -122,7 +125,9 @@ def _parts(recorded: Recorded, known: Known) -> Parts:
     holder = outermost(host.thread, host.ts_ns, host.end_ns, anchor_rows(recorded))
     blocking = find_blocking_calls(recorded, streams, _own_copies(recorded))
     stretches = find_stretches(recorded, pieces, streams)
-    host_tasks = build_host_tasks(recorded, pieces, holder, blocking, stretches)
+    queues = find_full_queues(recorded, blocking.call)
+    waits = Waits(blocking=blocking, stretches=stretches, queues=queues)
+    host_tasks = build_host_tasks(recorded, pieces, holder, waits)
     layout = number_tasks(recorded, len(host_tasks))
     meetings = find_meetings(recorded, known.expected)
     ts_ns, dur_ns = start_and_duration(recorded, host_tasks, layout, meetings)
@@ -132,6 +137,7 @@ def _parts(recorded: Recorded, known: Known) -> Parts:
         host_tasks=host_tasks,
         blocking=blocking,
         stretches=stretches,
+        queues=queues,
         events=find_event_pairs(recorded, streams),
         graph_gaps_ns=graph_gaps(recorded),
         layout=layout,

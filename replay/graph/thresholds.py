@@ -40,10 +40,18 @@ CLOCK_TOLERANCE_NS = 5_000
 """Host and device clocks of one file agree to this; an edge may contradict by no more."""
 MEETING_TOLERANCE_NS = 1_000
 """A member whose transfer began this much before the last arrival did not wait for it."""
+QUEUE_NEAR = 900
+"""A stream that held this many unstarted launches came near the size of its queue."""
+QUEUE_LONG_CALL_NS = 100_000
+"""A launch call longer than this, that deep, waited for a place."""
+QUEUE_SAMPLES = 3
+"""Long calls at one depth that show the size of the queue."""
 SAMPLES = 8
 """Fewer samples than this give the default lag."""
 HAND_OVER_SAMPLES = 3
 
+DEFAULT_QUEUE = 1_024
+"""Places of a stream's queue where no long call shows them."""
 DEFAULT_LAUNCH_NS = 2_000
 DEFAULT_STREAM_NS = 1_500
 DEFAULT_EVENT_NS = 1_500
