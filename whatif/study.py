@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.units import Nanos
-from ingest.vocab import TaskKind
+from ingest.vocab import EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.models.bound import Bound
@@ -127,6 +128,8 @@ def _bounds(
     for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
         if (transfer_ns != calls.transfer_ns).any():
             yield _step_ns(apply_all(_with_transfers(graph, transfer_ns), scenario).graph)
+    if (graph.edges.kind == EdgeKind.SM_FULL).any():
+        yield _step_ns(apply_all(without_edges(graph, EdgeKind.SM_FULL), scenario).graph)
 
 
 def _step_ns(graph: TaskGraph) -> int:

@@ -33,6 +33,7 @@ from replay.graph.rules.host_sync import host_sync
 from replay.graph.rules.launch import launch
 from replay.graph.rules.program_order import program_order
 from replay.graph.rules.queue_full import queue_full
+from replay.graph.rules.sm_full import sm_full
 from replay.graph.rules.stream_order import link_order, stream_order
 from replay.graph.scans import outermost
 from replay.graph.silence import find_stretches
@@ -51,6 +52,11 @@ RULES: tuple[tuple[str, Callable[[Parts], Found]], ...] = (
     ("queue_full", queue_full),
     ("collective", collective),
 )
+LAST_RESORTS: tuple[tuple[str, Callable[[Parts, Int64], Found]], ...] = (
+    ("from_time", from_time),
+    ("sm_full", sm_full),
+)
+"""Rules that look at what those above, and those before them, leave unexplained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +91,10 @@ def build(
     found = {name: rule(parts) for name, rule in RULES}
     edge_list = concatenate([rule.edges for rule in found.values()])
     tasks, lanes = task_columns(parts, windows)
-    residual_ns = _released(parts, tasks, edge_list)[2]
-    found["from_time"] = from_time(parts, residual_ns)
-    edge_list = concatenate([edge_list, found["from_time"].edges])
+    for name, last_resort in LAST_RESORTS:
+        residual_ns = _released(parts, tasks, edge_list)[2]
+        found[name] = last_resort(parts, residual_ns)
+        edge_list = concatenate([edge_list, found[name].edges])
     edges, release_ns, residual_ns = _released(parts, tasks, edge_list)
     held = held_by_unseen_work(parts, residual_ns)
     release_ns[held], residual_ns[held] = parts.ts_ns[held], 0
