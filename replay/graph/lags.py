@@ -24,6 +24,13 @@ def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAM
     return Typical(lag_ns=int(np.median(samples_ns)), samples=len(samples_ns), is_default=False)
 
 
+def average(samples_ns: Int64, default_ns: int) -> Typical:
+    """Mean of the samples when there are enough of them: for lags that add up along a chain."""
+    if len(samples_ns) < thresholds.SAMPLES:
+        return Typical(lag_ns=default_ns, samples=len(samples_ns), is_default=True)
+    return Typical(lag_ns=round(samples_ns.mean()), samples=len(samples_ns), is_default=False)
+
+
 def queued_lags(lag_ns: Int64, queued_ns: Int64, *, lowest_ns: int = 0) -> Int64:
     """Lags of tasks that had been launched long before they started, without unexplained ones."""
     chosen: Bool = queued_ns > thresholds.QUEUED_NS
