@@ -290,6 +290,24 @@ def test_lone_wait_takes_no_collective_of_the_waiting_stream(tmp_path: Path) -> 
     assert run.edges(run.task("k"), EdgeKind.EVENT_WAIT) == []
 
 
+def test_without_record_rows_a_wait_right_after_a_collectives_launch_is_for_that_one(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    file.step(1, (0, 1000))
+    file.op(RECORD, (0, 10))
+    file.all_reduce(1, (2, 5), (10, 100))
+    file.launched("between", (12, 15), (20, 40))
+    file.op(RECORD, (20, 30))
+    file.all_reduce(2, (22, 25), (101, 400))
+    file.op(RECORD, (35, 40))
+    file.wait((36, 37))
+    file.launched("k", (52, 55), (440, 470), stream=48)
+    run = written(tmp_path, file)
+    edge = _event(run, run.task("k"))
+    assert (edge.src, edge.evidence) == (_transfers(run)[1], Evidence.ORDERED)
+
+
 def test_without_record_rows_a_further_wait_takes_the_end_nearest_in_time(tmp_path: Path) -> None:
     file = KinetoFile(ranks=(0, 1))
     file.step(1, (0, 1000))
