@@ -291,9 +291,13 @@ def ordered_pairs(
             if lone:
                 late_ns = ts_ns[target] - near_ns
                 issued = last_member[worker]
-                if not has_records[current] and issued >= 0 and lane[issued] != waiting:
-                    if end_ns[issued] <= limit_ns and not waited_by[place_of[issued]] & bit:
-                        source = issued
+                just_issued = not has_records[current] and issued >= 0 and lane[issued] != waiting
+                if (
+                    just_issued
+                    and end_ns[issued] <= limit_ns
+                    and not waited_by[place_of[issued]] & bit
+                ):
+                    source = issued
                 if source < 0 and not has_records[current] and launch_ns[target] < late_ns:
                     source = _ended_just_before(
                         pending[first_pending:n_pending], lane, end_ns, waiting, late_ns, limit_ns

@@ -10,6 +10,7 @@ from replay.graph.layout import Parts
 from replay.graph.recorded import take
 from replay.graph.rules.base import Found, edge_list
 from replay.graph.scans import neighbours
+from replay.graph.streams import UNLAUNCHED_NS
 
 ENGINES = ("kernel", "memcpy", "memset", "collective")
 
@@ -40,6 +41,9 @@ def stream_order(parts: Parts) -> Found:
     early = typical(lag_ns[known & (lag_ns < 0)], 0, minimum=1)
     typical_ns = np.full(len(device), early.lag_ns, np.int64)
     typical_ns[after] = plain_ns
+    # A head is released at its recorded start: its lag may not push it, and all after it, beyond.
+    head = parts.streams.launch_ns == UNLAUNCHED_NS
+    typical_ns[head] = np.minimum(typical_ns, lag_ns)[head]
     src, dst = layout.last_of_device[previous[known]], layout.first_of_device[row[known]]
     hidden_ns = parts.graph_gaps_ns[known]
     edges = edge_list(

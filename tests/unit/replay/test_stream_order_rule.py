@@ -72,6 +72,19 @@ def test_stream_lag_differs_by_what_carries_out_the_neighbours(tmp_path: Path) -
     assert not run.graph.tasks.residual_ns[copies + kernels].any()
 
 
+def test_work_launched_before_the_window_is_not_pushed_beyond_its_recorded_start(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile()
+    file.kernel("head", (0, 100))
+    file.kernel("head close behind", (100.2, 200))
+    file.step(1, (10, 300))
+    file.launched("k", (20, 25), (201.5, 250))
+    run = written(tmp_path, file)
+    assert run.edge(run.task("head close behind"), EdgeKind.STREAM_ORDER).lag_us == 0.2
+    assert run.edge(run.task("k"), EdgeKind.STREAM_ORDER).lag_us == 1.5
+
+
 def test_equal_stream_numbers_of_two_devices_are_two_streams(tmp_path: Path) -> None:
     file = KinetoFile(gpus=2)
     file.step(1, (0, 300))
