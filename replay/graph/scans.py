@@ -218,7 +218,7 @@ def ordered_pairs(
     Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds the
     ends of collectives in issue order; `waited` per (waiting lane, lane) how far in `pending` the
     first has waited for the second, whose earlier tasks it need not wait for any more. In files
-    without records a wait with no launch since that of a collective is for that collective.
+    without records a wait with no launch since that of a lone collective is for that collective.
     """
     n = len(trace)
     out_src = np.empty(n, np.int64)
@@ -231,6 +231,7 @@ def ordered_pairs(
     pending = np.empty(n + 1, np.int64)
     waited_by = np.zeros(n + 1, np.int64)
     place_of = np.zeros(len(ts_ns) + 1, np.int64)
+    in_a_row = np.zeros(n_threads, np.int64)
     inside = np.full(n_threads, -1, np.int64)
     launched_inside = np.zeros(n_threads, np.bool_)
     n_pending = 0
@@ -252,6 +253,7 @@ def ordered_pairs(
             launched_inside[worker] = False
         if call_type[call] == 2:
             launched_inside[worker] = in_record[call] >= 0
+            in_a_row[worker] = in_a_row[worker] + 1 if member[call] >= 0 else 0
             last_member[worker] = member[call]
             if member[call] >= 0 and not has_records[current]:
                 pending[n_pending] = member[call]
@@ -291,7 +293,8 @@ def ordered_pairs(
             if lone:
                 late_ns = ts_ns[target] - near_ns
                 issued = last_member[worker]
-                just_issued = not has_records[current] and issued >= 0 and lane[issued] != waiting
+                just_issued = not has_records[current] and in_a_row[worker] == 1
+                just_issued = just_issued and lane[issued] != waiting
                 if (
                     just_issued
                     and end_ns[issued] <= limit_ns
