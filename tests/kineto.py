@@ -116,13 +116,14 @@ class KinetoFile:
         span: Span,
         *,
         on: tuple[int, int] | None = None,
+        event: int | None = None,
         waiting: int = COMPUTE,
         thread: int = MAIN,
     ) -> int:
         """A stream waits for an event.
 
         With `on` = (recorded stream, correlation of the record) the profiler's `cuda_sync` row
-        says so; without, only the order of calls does.
+        says so; without, only the order of calls does. `event` is the event's id, else a new one.
         """
         correlation = self.call("cudaStreamWaitEvent", span, thread=thread)
         if on is not None:
@@ -133,7 +134,7 @@ class KinetoFile:
                 stream=waiting,
                 wait_on_stream=on[0],
                 wait_on_cuda_event_record_corr_id=on[1],
-                wait_on_cuda_event_id=on[1],
+                wait_on_cuda_event_id=on[1] if event is None else event,
             )
         return correlation
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingest.units import Nanos
-from ingest.vocab import TaskKind
+from ingest.vocab import EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Bool, TaskGraph
+from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.models.bound import Bound
@@ -123,6 +124,8 @@ def _bounds(
     for bound in (Bound.LOW, Bound.HIGH):
         yield _step_ns(apply_all(graph, scenario, bound).graph)
     yield from _with_missing_ranks(graph, scenario, changed)
+    if (graph.edges.kind == EdgeKind.SM_FULL).any():
+        yield _step_ns(apply_all(without_edges(graph, EdgeKind.SM_FULL), scenario).graph)
 
 
 def _with_missing_ranks(graph: TaskGraph, scenario: Scenario, changed: Changed) -> Iterator[int]:

@@ -164,12 +164,12 @@ def _stream_syncs(recorded: Recorded, streams: Streams) -> Candidates:
 
 
 def _event_syncs(recorded: Recorded, streams: Streams) -> list[Candidates]:
-    host, sync = recorded.host, recorded.sync
+    host = recorded.host
     rows = np.flatnonzero(host.kind == RuntimeKind.EVENT_SYNC)
     row_of_sync = match_sync_rows(recorded, rows)
-    record_row = record_rows(recorded, row_of_sync)
+    record_row, stream = recorded_events(recorded, rows, row_of_sync)
     known = record_row >= 0
-    lane = streams.find(host.trace[rows[known]], sync.wait_on_stream[row_of_sync[known]])
+    lane = streams.find(host.trace[rows[known]], stream[known])
     moment_ns = host.ts_ns[record_row[known]]
     recorded_part = _pairs(rows[known], streams.last_before(lane, moment_ns), Evidence.RECORDED)
     return [recorded_part, _on_all_streams(host, streams, rows[~known], Evidence.INFERRED)]
@@ -189,7 +189,40 @@ def match_sync_rows(recorded: Recorded, rows: Int64) -> Int64:
     )
 
 
-def record_rows(recorded: Recorded, sync_row: Int64) -> Int64:
+def recorded_events(recorded: Recorded, wait: Int64, sync_row: Int64) -> tuple[Int64, Int64]:
+    """Which version of its event each wait means: host row of the record, and its stream; -1.
+
+    That is the record that the `cuda_sync` row of the wait names. An event is recorded again and
+    again, and a row may name a version that was not recorded yet when the wait was issued: then
+    the latest version is meant that was, as far as rows of other waits on the event name it.
+
+    Args:
+        recorded: columns of all ranks.
+        wait: host rows of the waits.
+        sync_row: the `cuda_sync` row of each; -1 for none.
+    """
+    host, sync = recorded.host, recorded.sync
+    named = _named_records(recorded, np.arange(len(sync.trace)))
+    versions: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for index in np.flatnonzero((named >= 0) & (sync.event >= 0)).tolist():
+        version = (
+            int(host.ts_ns[named[index]]),
+            int(named[index]),
+            int(sync.wait_on_stream[index]),
+        )
+        versions.setdefault((int(sync.trace[index]), int(sync.event[index])), []).append(version)
+    record_row = take(named, sync_row)
+    stream = take(sync.wait_on_stream, sync_row)
+    future = np.flatnonzero(take(host.ts_ns, record_row) > host.ts_ns[wait])
+    for index in future.tolist():
+        event = (int(sync.trace[sync_row[index]]), int(sync.event[sync_row[index]]))
+        issued_ns = int(host.ts_ns[wait[index]])
+        before = [version for version in versions.get(event, []) if version[0] <= issued_ns]
+        record_row[index], stream[index] = max(before)[1:] if before else (-1, -1)
+    return record_row, stream
+
+
+def _named_records(recorded: Recorded, sync_row: Int64) -> Int64:
     """Host row of the event record that each `cuda_sync` row names; -1 for none."""
     host, sync = recorded.host, recorded.sync
     if not (sync_row >= 0).any():

@@ -16,11 +16,12 @@ from replay.graph.events import find_event_pairs
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.graph.files import chosen_files, rank_infos, world_size
 from replay.graph.graph_gaps import graph_gaps
-from replay.graph.host_tasks import anchor_rows, build_host_tasks
+from replay.graph.host_tasks import Waits, anchor_rows, build_host_tasks
 from replay.graph.known import Known, collective_columns, find_groups, known_collectives
 from replay.graph.layout import Parts, find_meetings, number_tasks
 from replay.graph.lessons import Lessons, whole_recording
 from replay.graph.nesting import segments
+from replay.graph.queues import find_full_queues
 from replay.graph.recorded import SQL, Recorded, load
 from replay.graph.residuals import residuals
 from replay.graph.rules.base import Found
@@ -31,6 +32,8 @@ from replay.graph.rules.hand_over import hand_over
 from replay.graph.rules.host_sync import host_sync
 from replay.graph.rules.launch import launch
 from replay.graph.rules.program_order import program_order
+from replay.graph.rules.queue_full import queue_full
+from replay.graph.rules.sm_full import sm_full
 from replay.graph.rules.stream_order import link_order, stream_order
 from replay.graph.scans import outermost
 from replay.graph.silence import find_stretches
@@ -46,8 +49,14 @@ RULES: tuple[tuple[str, Callable[[Parts], Found]], ...] = (
     ("link_order", link_order),
     ("event_wait", event_wait),
     ("host_sync", host_sync),
+    ("queue_full", queue_full),
     ("collective", collective),
 )
+LAST_RESORTS: tuple[tuple[str, Callable[[Parts, Int64], Found]], ...] = (
+    ("from_time", from_time),
+    ("sm_full", sm_full),
+)
+"""Rules that look at what those above, and those before them, leave unexplained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +64,12 @@ class Trial:
     """What an experiment takes away from the graph, to show what it is worth."""
 
     without: frozenset[str] = frozenset()
-    """Rules left out, by their names in `RULES` and `from_time`."""
+    """Rules left out, by their names in `RULES` and `LAST_RESORTS`."""
     taught_steps: int | None = None
     """Typical lags are learned on so many first steps; None: on the whole recording."""
 
     def __post_init__(self) -> None:
-        unknown = self.without - {"from_time", *(name for name, _ in RULES)}
+        unknown = self.without - {name for name, _ in (*RULES, *LAST_RESORTS)}
         assert not unknown, f"no such rules: {unknown}"
 
 
@@ -103,10 +112,11 @@ def build(
     found = {name: rule(parts) for name, rule in RULES if name not in trial.without}
     edge_list = concatenate([rule.edges for rule in found.values()])
     tasks, lanes = task_columns(parts, windows)
-    residual_ns = _released(parts, tasks, edge_list)[2]
-    if "from_time" not in trial.without:
-        found["from_time"] = from_time(parts, residual_ns)
-        edge_list = concatenate([edge_list, found["from_time"].edges])
+    for name, last_resort in LAST_RESORTS:
+        if name not in trial.without:
+            residual_ns = _released(parts, tasks, edge_list)[2]
+            found[name] = last_resort(parts, residual_ns)
+            edge_list = concatenate([edge_list, found[name].edges])
     edges, release_ns, residual_ns = _released(parts, tasks, edge_list)
     held = held_by_unseen_work(parts, residual_ns)
     release_ns[held], residual_ns[held] = parts.ts_ns[held], 0
@@ -150,7 +160,9 @@ def _parts(recorded: Recorded, known: Known, lessons: Lessons) -> Parts:
     holder = outermost(host.thread, host.ts_ns, host.end_ns, anchor_rows(recorded))
     blocking = find_blocking_calls(recorded, streams, _own_copies(recorded), lessons)
     stretches = find_stretches(recorded, pieces, streams)
-    host_tasks = build_host_tasks(recorded, pieces, holder, blocking, stretches)
+    queues = find_full_queues(recorded, blocking.call)
+    waits = Waits(blocking=blocking, stretches=stretches, queues=queues)
+    host_tasks = build_host_tasks(recorded, pieces, holder, waits)
     layout = number_tasks(recorded, len(host_tasks))
     meetings = find_meetings(recorded, known.expected, known.kind)
     ts_ns, dur_ns = start_and_duration(recorded, host_tasks, layout, meetings)
@@ -161,6 +173,7 @@ def _parts(recorded: Recorded, known: Known, lessons: Lessons) -> Parts:
         host_tasks=host_tasks,
         blocking=blocking,
         stretches=stretches,
+        queues=queues,
         events=find_event_pairs(recorded, streams),
         graph_gaps_ns=graph_gaps(recorded),
         layout=layout,

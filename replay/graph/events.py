@@ -13,7 +13,7 @@ import numpy as np
 from ingest.vocab import Evidence, RuntimeKind
 from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
-from replay.graph.blocking import last_launch_lane, match_sync_rows, record_rows
+from replay.graph.blocking import last_launch_lane, match_sync_rows, recorded_events
 from replay.graph.recorded import Recorded, take
 from replay.graph.scans import ordered_pairs
 from replay.graph.streams import Streams
@@ -122,11 +122,11 @@ def _recorded_pairs(recorded: Recorded, streams: Streams) -> tuple[Int64, Int64,
     sync_row = match_sync_rows(recorded, waits)
     waits, sync_row = waits[sync_row >= 0], sync_row[sync_row >= 0]
     resolved[waits] = True
-    record_row = record_rows(recorded, sync_row)
+    record_row, stream = recorded_events(recorded, waits, sync_row)
     known = record_row >= 0
     waits, sync_row, record_row = waits[known], sync_row[known], record_row[known]
     trace = host.trace[waits]
-    src_lane = streams.find(trace, sync.wait_on_stream[sync_row])
+    src_lane = streams.find(trace, stream[known])
     dst_lane = streams.find(trace, sync.stream[sync_row])
     src = streams.last_before(src_lane, host.ts_ns[record_row])
     dst = streams.first_after(dst_lane, host.ts_ns[waits])

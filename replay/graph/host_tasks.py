@@ -9,6 +9,7 @@ from ingest.vocab import RuntimeKind, TaskKind
 from replay.graph.arrays import Bool, Int64
 from replay.graph.blocking import BlockingCalls
 from replay.graph.nesting import Segments
+from replay.graph.queues import FullQueues
 from replay.graph.recorded import ANNOTATION, Recorded
 from replay.graph.scans import last_at_or_before, lay_out
 from replay.graph.silence import Stretches
@@ -33,6 +34,8 @@ class HostTasks:
     """Per position in `BlockingCalls.call`: its HOST_WAIT; -1."""
     stretch_task: Int64
     """Per stretch: its HOST_WAIT; -1 when it is work."""
+    queue_task: Int64
+    """Per position in `FullQueues.call`: its HOST_WAIT; -1."""
     start_task: Int64
     """Per thread: the HOST_WAIT that opens it; -1 when the thread carries no tasks."""
 
@@ -51,6 +54,37 @@ class HostTasks:
 
     def _end_ns(self, task: int) -> int:
         return int(self.ts_ns[task] + self.dur_ns[task])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Where threads may have waited, numbered through in this order."""
+
+    blocking: BlockingCalls
+    stretches: Stretches
+    """Long stretches; those with a cause are waits."""
+    queues: FullQueues
+
+    @property
+    def first(self) -> tuple[int, int, int]:
+        """Number of the first wait of each kind."""
+        n_blocking = len(self.blocking.call)
+        return 0, n_blocking, n_blocking + len(self.stretches.thread)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.first[2] + len(self.queues.call)
+
+    def of_calls(self) -> tuple[Int64, Int64, Int64]:
+        """Calls that wait: host row, number of the wait, and when the call goes on, ns."""
+        blocking, queues = self.blocking, self.queues
+        number = [np.arange(len(blocking.call)), self.first[2] + np.arange(len(queues.call))]
+        return (
+            np.concatenate([blocking.call, queues.call]),
+            np.concatenate(number),
+            np.concatenate([blocking.resume_ns, queues.resume_ns]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +111,7 @@ def build_host_tasks(
     recorded: Recorded,
     parts: Segments,
     holder: Int64,
-    blocking: BlockingCalls,
-    stretches: Stretches,
+    waits: Waits,
 ) -> HostTasks:
     """Cut every thread that matters into tasks.
 
@@ -86,11 +119,11 @@ def build_host_tasks(
         recorded: columns of all ranks.
         parts: stretches between neighbouring rows.
         holder: per host row the outermost anchor that holds it (`nesting.outermost`).
-        blocking: calls that may block.
-        stretches: long stretches; those with a cause are waits.
+        waits: where threads may have waited.
     """
     host = recorded.host
-    items = _items(recorded, holder, blocking, stretches)
+    stretches = waits.stretches
+    items = _items(recorded, holder, waits)
     carries = _carrying(recorded, stretches)
     items = _sorted(items, carries[items.thread])
     n_threads = len(carries)
@@ -101,9 +134,8 @@ def build_host_tasks(
     thread, kind, ts_ns, dur_ns, task_of_item, start_task = lay_out(
         carries, begin_ns, finish_ns, items.thread, items.lo_ns, items.hi_ns, items.type
     )
-    call_task, block_task, stretch_task = _maps(
-        items, task_of_item, holder, blocking, len(stretches.thread)
-    )
+    call_task, wait_task = _maps(items, task_of_item, holder, waits.count)
+    block_task, stretch_task, queue_task = np.split(wait_task, waits.first[1:])
     row, unexplained_ns = _contents(parts, stretches, thread, kind, ts_ns, dur_ns)
     is_call = np.flatnonzero(items.type == CALL)
     row[task_of_item[is_call]] = items.ref[is_call]
@@ -117,6 +149,7 @@ def build_host_tasks(
         call_task=call_task,
         block_task=block_task,
         stretch_task=stretch_task,
+        queue_task=queue_task,
         start_task=start_task,
     )
 
@@ -137,33 +170,33 @@ def _carrying(recorded: Recorded, stretches: Stretches) -> Bool:
     return carries
 
 
-def _items(
-    recorded: Recorded, holder: Int64, blocking: BlockingCalls, stretches: Stretches
-) -> _Items:
-    host = recorded.host
+def _items(recorded: Recorded, holder: Int64, waits: Waits) -> _Items:
+    host, stretches = recorded.host, waits.stretches
     outer = np.flatnonzero(holder == np.arange(len(host)))
+    call, call_ref, call_resume_ns = waits.of_calls()
     resume_ns = np.full(len(host), -1, np.int64)
-    resume_ns[blocking.call] = blocking.resume_ns
+    resume_ns[call] = call_resume_ns
     call_lo_ns = np.maximum(host.ts_ns[outer], resume_ns[outer])
-    blocked = np.flatnonzero(holder[blocking.call] == blocking.call)
-    blocked_row = blocking.call[blocked]
-    waits = np.flatnonzero(stretches.waits)
+    blocked = np.flatnonzero(holder[call] == call)
+    blocked_row = call[blocked]
+    silent = np.flatnonzero(stretches.waits)
     marks = _marks(recorded, stretches)
-    n_blocking = len(blocking.call)
     return _Items(
         thread=np.concatenate(
-            [host.thread[outer], host.thread[blocked_row], stretches.thread[waits], marks[0]]
+            [host.thread[outer], host.thread[blocked_row], stretches.thread[silent], marks[0]]
         ),
         lo_ns=np.concatenate(
-            [call_lo_ns, host.ts_ns[blocked_row], stretches.lo_ns[waits], marks[1]]
+            [call_lo_ns, host.ts_ns[blocked_row], stretches.lo_ns[silent], marks[1]]
         ),
         hi_ns=np.concatenate(
-            [host.end_ns[outer], blocking.resume_ns[blocked], stretches.hi_ns[waits], marks[1]]
+            [host.end_ns[outer], call_resume_ns[blocked], stretches.hi_ns[silent], marks[1]]
         ),
         type=np.repeat(
-            [CALL, WAIT, WAIT, MARK], [len(outer), len(blocked), len(waits), len(marks[0])]
+            [CALL, WAIT, WAIT, MARK], [len(outer), len(blocked), len(silent), len(marks[0])]
         ),
-        ref=np.concatenate([outer, blocked, n_blocking + waits, np.full(len(marks[0]), -1)]),
+        ref=np.concatenate(
+            [outer, call_ref[blocked], waits.first[1] + silent, np.full(len(marks[0]), -1)]
+        ),
     )
 
 
@@ -202,19 +235,17 @@ def _sorted(items: _Items, keep: Bool) -> _Items:
     )
 
 
-def _maps(
-    items: _Items, task_of_item: Int64, holder: Int64, blocking: BlockingCalls, n_stretches: int
-) -> tuple[Int64, Int64, Int64]:
+def _maps(items: _Items, task_of_item: Int64, holder: Int64, n_waits: int) -> tuple[Int64, Int64]:
+    """Task of each host row's call, and of each wait; -1 for none."""
     call_task = np.full(len(holder), -1, np.int64)
     is_call = np.flatnonzero(items.type == CALL)
     call_task[items.ref[is_call]] = task_of_item[is_call]
     held = holder >= 0
     call_task[held] = call_task[holder[held]]
-    n_blocking = len(blocking.call)
-    wait_task = np.full(n_blocking + n_stretches, -1, np.int64)
+    wait_task = np.full(n_waits, -1, np.int64)
     is_wait = np.flatnonzero(items.type == WAIT)
     wait_task[items.ref[is_wait]] = task_of_item[is_wait]
-    return call_task, wait_task[:n_blocking], wait_task[n_blocking:]
+    return call_task, wait_task
 
 
 def _contents(

@@ -23,12 +23,22 @@ def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAM
     Fewer give the default, or the median of `FEW_SAMPLES` and more where that is shorter: what
     followed sooner shows that the lag is no longer, what followed later may have another cause.
     """
-    if len(samples_ns) < minimum:
-        lag_ns = default_ns
-        if len(samples_ns) >= thresholds.FEW_SAMPLES:
-            lag_ns = min(default_ns, int(np.median(samples_ns)))
-        return Typical(lag_ns=lag_ns, samples=len(samples_ns), is_default=True)
-    return Typical(lag_ns=int(np.median(samples_ns)), samples=len(samples_ns), is_default=False)
+    middle_ns = int(np.median(samples_ns)) if len(samples_ns) else default_ns
+    return _settled(middle_ns, len(samples_ns), default_ns, minimum)
+
+
+def average(samples_ns: Int64, default_ns: int) -> Typical:
+    """The same with the mean in place of the median: for lags that add up along a chain."""
+    mean_ns = round(samples_ns.mean()) if len(samples_ns) else default_ns
+    return _settled(mean_ns, len(samples_ns), default_ns, thresholds.SAMPLES)
+
+
+def _settled(middle_ns: int, samples: int, default_ns: int, minimum: int) -> Typical:
+    if samples >= minimum:
+        return Typical(lag_ns=middle_ns, samples=samples, is_default=False)
+    few = samples >= thresholds.FEW_SAMPLES
+    lag_ns = min(default_ns, middle_ns) if few else default_ns
+    return Typical(lag_ns=lag_ns, samples=samples, is_default=True)
 
 
 def queued_lags(lag_ns: Int64, queued_ns: Int64, *, lowest_ns: int = 0) -> Int64:

@@ -11,6 +11,7 @@ from replay.graph.blocking import BlockingCalls
 from replay.graph.events import EventPairs
 from replay.graph.host_tasks import HostTasks
 from replay.graph.lessons import Lessons
+from replay.graph.queues import FullQueues
 from replay.graph.recorded import Recorded
 from replay.graph.silence import Stretches
 from replay.graph.streams import Streams
@@ -59,6 +60,7 @@ class Parts:
     host_tasks: HostTasks
     blocking: BlockingCalls
     stretches: Stretches
+    queues: FullQueues
     events: EventPairs
     graph_gaps_ns: Int64
     """Per device row: unrecorded work of its CUDA graph before it."""

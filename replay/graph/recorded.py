@@ -89,6 +89,8 @@ class SyncRows:
     correlation: Int64
     stream: Int64
     wait_on_stream: Int64
+    event: Int64
+    """Id of the event waited for; -1 when not recorded."""
     record_correlation: Int64
 
 
@@ -229,6 +231,7 @@ def _sync(store: Store, params: dict[str, object], position: Int64) -> SyncRows:
         correlation=columns["correlation"],
         stream=columns["stream"],
         wait_on_stream=columns["wait_on_stream"],
+        event=columns["event"],
         record_correlation=columns["record_correlation"],
     )
 

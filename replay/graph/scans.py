@@ -224,7 +224,8 @@ def ordered_pairs(
 
     Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds the
     ends of collectives in issue order; `waited` per (waiting lane, lane) how far in `pending` the
-    first has waited for the second, whose earlier tasks it need not wait for any more.
+    first has waited for the second, whose earlier tasks it need not wait for any more. In files
+    without records a wait with no launch since that of a lone collective is for that collective.
     """
     n = len(trace)
     out_src = np.empty(n, np.int64)
@@ -236,6 +237,8 @@ def ordered_pairs(
     last_member = np.full(n_threads, -1, np.int64)
     pending = np.empty(n + 1, np.int64)
     waited_by = np.zeros(n + 1, np.int64)
+    place_of = np.zeros(len(ts_ns) + 1, np.int64)
+    in_a_row = np.zeros(n_threads, np.int64)
     inside = np.full(n_threads, -1, np.int64)
     launched_inside = np.zeros(n_threads, np.bool_)
     n_pending = 0
@@ -257,9 +260,11 @@ def ordered_pairs(
             launched_inside[worker] = False
         if call_type[call] == 2:
             launched_inside[worker] = in_record[call] >= 0
+            in_a_row[worker] = in_a_row[worker] + 1 if member[call] >= 0 else 0
             last_member[worker] = member[call]
             if member[call] >= 0 and not has_records[current]:
                 pending[n_pending] = member[call]
+                place_of[member[call]] = n_pending
                 n_pending += 1
         elif call_type[call] == 0:
             if last_member[worker] >= 0:
@@ -294,7 +299,16 @@ def ordered_pairs(
                         lone = False
             if lone:
                 late_ns = ts_ns[target] - near_ns
-                if not has_records[current] and launch_ns[target] < late_ns:
+                issued = last_member[worker]
+                just_issued = not has_records[current] and in_a_row[worker] == 1
+                just_issued = just_issued and lane[issued] != waiting
+                if (
+                    just_issued
+                    and end_ns[issued] <= limit_ns
+                    and not waited_by[place_of[issued]] & bit
+                ):
+                    source = issued
+                if source < 0 and not has_records[current] and launch_ns[target] < late_ns:
                     source = _ended_just_before(
                         pending[first_pending:n_pending], lane, end_ns, waiting, late_ns, limit_ns
                     )

@@ -45,14 +45,29 @@ MEETING_TOLERANCE_NS = 1_000
 """A member whose transfer began this much before the last arrival did not wait for it."""
 SHORT_GAP_NS = 5_000
 """Gaps of a stream below this are what one kernel after another costs: summed, not looked at."""
+SM_FULL_RESIDUAL_NS = 50_000
+"""A device task with a larger residual may have found the device full."""
+SM_FULL_TAIL_NS = 600_000
+"""The kernel that filled it ended within this time after the start: its last wave of blocks."""
+SM_TAIL_SAMPLES = 3
+"""Tails of a kernel, or of all, that give a typical one."""
+QUEUE_NEAR = 900
+"""A stream that held this many unstarted launches came near the size of its queue."""
+QUEUE_LONG_CALL_NS = 100_000
+"""A launch call longer than this, that deep, waited for a place."""
+QUEUE_SAMPLES = 3
+"""Long calls at one depth that show the size of the queue."""
 SAMPLES = 8
 """Fewer samples than this give the default lag."""
 FEW_SAMPLES = 3
 """So many can still show that a lag is shorter than its default; one or two would fit tasks."""
 HAND_OVER_SAMPLES = 3
 
+DEFAULT_QUEUE = 1_024
+"""Places of a stream's queue where no long call shows them."""
 DEFAULT_LAUNCH_NS = 2_000
 DEFAULT_STREAM_NS = 1_500
+DEFAULT_SM_TAIL_NS = 15_000
 DEFAULT_EVENT_NS = 1_500
 DEFAULT_LINK_NS = 50_000
 DEFAULT_SYNC_NS = 5_000

@@ -4,6 +4,7 @@ SELECT
     COALESCE(y.correlation, 0) AS correlation,
     COALESCE(y.stream, -1) AS stream,
     COALESCE(y.wait_on_stream, -1) AS wait_on_stream,
+    COALESCE((y.wait_on_cuda_event_id % 9223372036854775807)::BIGINT, -1) AS event,
     COALESCE(y.wait_on_cuda_event_record_corr_id, 0) AS record_correlation
 FROM store.sync AS y
 JOIN store.slice AS s ON s.id = y.id

@@ -159,6 +159,53 @@ def test_recorded_wait_that_contradicts_is_not_made_and_counts(tmp_path: Path) -
     assert run.facts.contradicted == {"event_wait": 1}
 
 
+def _twice_recorded(folder: Path, *, second_names: int) -> Replayed:
+    """One event: recorded after k1 on stream 7, waited for twice, recorded after k2 on stream 13.
+
+    The row of the second wait names the first (0) or the second (1) record.
+    """
+    file = KinetoFile()
+    file.step(1, (0, 1000))
+    file.launched("k1", (5, 10), (15, 100), stream=7)
+    records = [(7, file.record((12, 13)))]
+    file.wait((14, 15), on=records[0], event=5, waiting=NETWORK)
+    file.launched("first", (16, 18), (102, 120), stream=NETWORK)
+    file.launched("k2", (20, 25), (30, 600), stream=13)
+    second = file.wait((27, 28), waiting=24)
+    file.launched("second", (30, 33), (102, 150), stream=24)
+    records.append((13, file.record((40, 41))))
+    stream, record = records[second_names]
+    file.sync_row(
+        "Stream Wait Event",
+        (27, 27),
+        second,
+        stream=24,
+        wait_on_stream=stream,
+        wait_on_cuda_event_record_corr_id=record,
+        wait_on_cuda_event_id=5,
+    )
+    file.wait((42, 43), on=records[1], event=5, waiting=28)
+    file.launched("third", (44, 46), (602, 640), stream=28)
+    return written(folder, file)
+
+
+def test_event_that_is_recorded_again_is_waited_for_in_the_version_that_the_row_names(
+    tmp_path: Path,
+) -> None:
+    run = _twice_recorded(tmp_path, second_names=0)
+    sources = [_event(run, run.task(name)).src for name in ("first", "second", "third")]
+    assert sources == [run.task("k1"), run.task("k1"), run.task("k2")]
+
+
+def test_version_that_was_recorded_after_the_wait_is_not_the_one_waited_for(
+    tmp_path: Path,
+) -> None:
+    run = _twice_recorded(tmp_path, second_names=1)
+    edge = _event(run, run.task("second"))
+    assert (edge.src, edge.evidence) == (run.task("k1"), Evidence.RECORDED)
+    assert run.facts.contradicted == {}
+
+
 def test_without_record_rows_a_collective_waits_for_the_stream_last_launched_on(
     tmp_path: Path,
 ) -> None:
@@ -241,6 +288,24 @@ def test_lone_wait_takes_no_collective_of_the_waiting_stream(tmp_path: Path) -> 
     file.launched("k", (52, 55), (190, 200), stream=COMPUTE)
     run = written(tmp_path, file)
     assert run.edges(run.task("k"), EdgeKind.EVENT_WAIT) == []
+
+
+def test_without_record_rows_a_wait_right_after_a_collectives_launch_is_for_that_one(
+    tmp_path: Path,
+) -> None:
+    file = KinetoFile(ranks=(0, 1))
+    file.step(1, (0, 1000))
+    file.op(RECORD, (0, 10))
+    file.all_reduce(1, (2, 5), (10, 100))
+    file.launched("between", (12, 15), (20, 40))
+    file.op(RECORD, (20, 30))
+    file.all_reduce(2, (22, 25), (101, 400))
+    file.op(RECORD, (35, 40))
+    file.wait((36, 37))
+    file.launched("k", (52, 55), (440, 470), stream=48)
+    run = written(tmp_path, file)
+    edge = _event(run, run.task("k"))
+    assert (edge.src, edge.evidence) == (_transfers(run)[1], Evidence.ORDERED)
 
 
 def test_without_record_rows_a_further_wait_takes_the_end_nearest_in_time(tmp_path: Path) -> None:

@@ -106,10 +106,8 @@ def test_device_work_without_launches_caps_the_grade_because_its_starts_are_copi
     assert any("has no recorded launch" in reason for reason in trust.reasons) == (grade == "C")
 
 
-@pytest.mark.parametrize(("release_ns", "is_most"), [(900_000, False), (1_100_000, True)])
-def test_path_that_waits_for_a_copied_start_is_not_explained(
-    release_ns: int, is_most: bool
-) -> None:
+@pytest.mark.parametrize(("release_ns", "told"), [(900_000, 0), (1_100_000, 1)])
+def test_path_that_waits_for_a_copied_start_is_not_explained(release_ns: int, told: int) -> None:
     """A millisecond of work, and before it the time until the recording lets it begin."""
     made = GraphBuilder()
     made.kernel(0, "k", 1_000_000, release_ns=release_ns)
@@ -121,7 +119,7 @@ def test_path_that_waits_for_a_copied_start_is_not_explained(
     assert trust.strict_error_frac == 0
     assert trust.explained_frac == pytest.approx(1_000_000 / (release_ns + 1_000_000))
     assert trust.grade == "C"
-    assert any("copied from the recording" in reason for reason in trust.reasons) == is_most
+    assert sum("copied from the recording" in reason for reason in trust.reasons) == told
 
 
 def test_trace_without_device_and_collective_has_the_lowest_grade() -> None:

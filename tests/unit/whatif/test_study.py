@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ingest.vocab import EdgeKind
 from replay.graph.arrays import TaskGraph
 from replay.results.metrics import breakdown
 from tests.builders import GraphBuilder, baseline_of, data_parallel
@@ -89,6 +90,17 @@ def test_unexplained_delays_widen_the_range() -> None:
     assert answer.step_ns == 1_500
     assert answer.low_ns == round(1_000 * 2_500 / 2_000)
     assert answer.high_ns == 1_500
+
+
+def test_the_range_holds_the_answer_without_the_edges_of_a_full_device() -> None:
+    build = GraphBuilder()
+    fills = build.kernel(0, "fills", 1_000)
+    late = build.kernel(0, "late", 100, stream=13)
+    build.edge(fills, late, -30, kind=EdgeKind.SM_FULL)
+    answer = ask(build.build(), Scale(where="name:fills", factor=2.0))
+    assert answer.replayed_ns == 970 + 100
+    assert (answer.step_ns, answer.high_ns) == (1_970 + 100, 1_970 + 100)
+    assert answer.low_ns == 2_000
 
 
 def test_steps_that_differ_widen_the_range() -> None:
