@@ -1,6 +1,6 @@
 """Typical lags: medians over the samples that show a lag undisturbed, else documented defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,8 @@ class Typical:
     lag_ns: int
     samples: int
     is_default: bool
+    is_mean: bool = False
+    """Mean of its samples; else their median."""
 
 
 def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAMPLES) -> Typical:
@@ -30,7 +32,8 @@ def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAM
 def average(samples_ns: Int64, default_ns: int) -> Typical:
     """The same with the mean in place of the median: for lags that add up along a chain."""
     mean_ns = round(samples_ns.mean()) if len(samples_ns) else default_ns
-    return _settled(mean_ns, len(samples_ns), default_ns, thresholds.SAMPLES)
+    lag = _settled(mean_ns, len(samples_ns), default_ns, thresholds.SAMPLES)
+    return replace(lag, is_mean=True)
 
 
 def _settled(middle_ns: int, samples: int, default_ns: int, minimum: int) -> Typical:

@@ -27,7 +27,7 @@ def unsure_clocks(facts: GraphFacts) -> Iterator[str]:
     if few:
         yield (
             f"clocks of {_list(few)} rest on fewer than {FEWEST_SAMPLES} collectives: "
-            "waits across ranks may be wrong by what `replay check` gives as their uncertainty"
+            "waits are unsure (`replay check`)"
         )
 
 

@@ -91,7 +91,7 @@ def _lags(findings: Findings) -> Iterator[str]:
         (
             name,
             f"{lag.lag_ns / 1e3:,.1f} us",
-            "default at most" if lag.is_default else "median",
+            "default at most" if lag.is_default else "mean" if lag.is_mean else "median",
             f"{lag.samples:,} samples",
         )
         for name, lag in sorted(findings.facts.lags.items())
@@ -103,7 +103,6 @@ def _lags(findings: Findings) -> Iterator[str]:
 def _path(findings: Findings) -> Iterator[str]:
     yield from path_lines(findings)
     trust = findings.baseline.trust
-    yield f"without a known cause: {format_ms(trust.unexplained_path_ns)} of the whole window"
     yield f"median error of a device start, strict: {trust.start_error_ns / 1e3:,.1f} us"
     yield f"device tasks without a recorded launch: {trust.unlinked_frac:.1%}"
 

@@ -17,6 +17,8 @@ WIDTH = 100
 LINES = 40
 FEWEST_NOTES = 3
 """Lines that the notes need to say that there are some."""
+LACKS_SHOWN = 3
+"""What a recording lacks most, where the grade is D."""
 NOTABLE_FRAC = 0.02
 """A rank is told where its step is this far from the median rank's."""
 RANKS_SHOWN = 4
@@ -114,8 +116,10 @@ def _trust(findings: Findings) -> Iterator[str]:
     for reason in trust.reasons:
         yield from _folded(f"{'':<9}- ", reason)
     if trust.grade == "D":
-        yield f"{'':<9}- the prediction is not to be trusted; it lacks:"
-        for lack in advice(findings):
+        lacks = list(advice(findings))
+        more = "" if len(lacks) <= LACKS_SHOWN else " (`replay check` has all)"
+        yield f"{'':<9}- the prediction is not to be trusted; it lacks{more}:"
+        for lack in lacks[:LACKS_SHOWN]:
             yield from _folded(f"{'':<11}- ", lack)
 
 
