@@ -62,15 +62,20 @@ def test_members_of_one_operation_and_no_others_are_joined(
     assert len(result.method) <= len(set(truth.tolist())) + 4
 
 
+MOST_DRIFT = 1e-4
+"""Clocks of hosts drift by less than 100 ppm; durations are brought to the common clock too."""
+
+
 @settings(max_examples=40, deadline=None)
 @given(jobs())
 def test_wait_and_transfer_add_up_and_stay_within_the_measured_time(
     job: tuple[list[MemberSource], NDArray[np.int64], int],
 ) -> None:
     result = matched(job)
-    duration = np.array([source.dur_ns for source in job[0]])
     split = result.split
-    assert (split.wait_ns + split.transfer_ns == duration).all()
+    duration = split.wait_ns + split.transfer_ns
+    recorded = np.array([source.dur_ns for source in job[0]])
+    assert (np.abs(duration - recorded) <= recorded * MOST_DRIFT + 1).all()
     assert (split.wait_ns >= 0).all()
     assert (split.transfer_low_ns <= split.transfer_ns).all()
     assert (split.transfer_ns <= split.transfer_high_ns).all()
