@@ -57,6 +57,10 @@ LAST_RESORTS: tuple[tuple[str, Callable[[Parts, Int64], Found]], ...] = (
     ("sm_full", sm_full),
 )
 """Rules that look at what those above, and those before them, leave unexplained."""
+GRAPH_GAPS, UNSEEN_WORK = "graph_gaps", "unseen_work"
+"""What is seen of work without rows: inside CUDA graphs, and from before the recording."""
+SEPARABLE = frozenset({name for name, _ in (*RULES, *LAST_RESORTS)} | {GRAPH_GAPS, UNSEEN_WORK})
+"""What an experiment can leave out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +68,12 @@ class Trial:
     """What an experiment takes away from the graph, to show what it is worth."""
 
     without: frozenset[str] = frozenset()
-    """Rules left out, by their names in `RULES` and `LAST_RESORTS`."""
+    """Names of `SEPARABLE`."""
     taught_steps: int | None = None
     """Typical lags are learned on so many first steps; None: on the whole recording."""
 
     def __post_init__(self) -> None:
-        unknown = self.without - {name for name, _ in (*RULES, *LAST_RESORTS)}
+        unknown = self.without - SEPARABLE
         assert not unknown, f"no such rules: {unknown}"
 
 
@@ -109,6 +113,8 @@ def build(
     windows = choose_windows(recorded, steps)
     known = known_collectives(store, recorded)
     parts = _parts(recorded, known, _lessons(windows, trial))
+    if GRAPH_GAPS in trial.without:
+        parts = replace(parts, graph_gaps_ns=np.zeros_like(parts.graph_gaps_ns))
     found = {name: rule(parts) for name, rule in RULES if name not in trial.without}
     edge_list = concatenate([rule.edges for rule in found.values()])
     tasks, lanes = task_columns(parts, windows)
@@ -119,6 +125,7 @@ def build(
             edge_list = concatenate([edge_list, found[name].edges])
     edges, release_ns, residual_ns = _released(parts, tasks, edge_list)
     held = held_by_unseen_work(parts, residual_ns)
+    held = held if UNSEEN_WORK not in trial.without else held[:0]
     release_ns[held], residual_ns[held] = parts.ts_ns[held], 0
     groups, group_of = find_groups(store, known)
     graph = TaskGraph(
@@ -175,7 +182,7 @@ def _parts(recorded: Recorded, known: Known, lessons: Lessons) -> Parts:
         stretches=stretches,
         queues=queues,
         events=find_event_pairs(recorded, streams),
-        graph_gaps_ns=graph_gaps(recorded),
+        graph_gaps_ns=graph_gaps(recorded, lessons),
         layout=layout,
         meetings=meetings,
         ts_ns=ts_ns,

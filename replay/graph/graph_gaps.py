@@ -13,6 +13,7 @@ import numpy as np
 from ingest.vocab import RuntimeKind
 from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
+from replay.graph.lessons import Lessons
 from replay.graph.recorded import Recorded, take
 
 
@@ -37,11 +38,12 @@ def from_graphs(recorded: Recorded) -> Bool:
     return take(by_graph.astype(np.int64), device.call, 0).astype(bool)
 
 
-def graph_gaps(recorded: Recorded) -> Int64:
+def graph_gaps(recorded: Recorded, lessons: Lessons) -> Int64:
     """Per device row the time, ns, that unrecorded nodes of its graph take before it; 0 for none.
 
     Counted where at least `GRAPH_GAP_SAMPLES` launches of the graph show it, most of them within
     `TWIN_TOLERANCE_FRAC` of their median, and no other task of the launch ends just before.
+    Launches that `lessons` leave out, by the moment of the call, show nothing.
     """
     found = np.zeros(len(recorded.device), np.int64)
     nodes = _nodes(recorded)
@@ -49,17 +51,27 @@ def graph_gaps(recorded: Recorded) -> Int64:
         return found
     _, twin = np.unique(np.stack([nodes.graph, nodes.place]), axis=1, return_inverse=True)
     twin = np.asarray(twin, np.int64).reshape(-1)
-    order = np.lexsort((nodes.gap_ns, twin))
-    count = np.bincount(twin)
+    call = recorded.device.call[nodes.row]
+    shown = lessons.teaches(recorded.host.trace[call], recorded.host.ts_ns[call])
+    gap_ns = _repeated(twin[shown], nodes.gap_ns[shown], int(twin.max()) + 1)
+    found[nodes.row] = np.where(gap_ns > thresholds.GRAPH_GAP_NS, gap_ns, 0)[twin]
+    return found
+
+
+def _repeated(twin: Int64, gap_ns: Int64, n_twins: int) -> Int64:
+    """Per twin the median gap if enough of them are near it; 0 else."""
+    count = np.bincount(twin, minlength=n_twins)
+    median_ns = np.zeros(n_twins, np.int64)
     first = np.cumsum(count) - count
-    median_ns = nodes.gap_ns[order[first + (count - 1) // 2]]
-    near = np.abs(nodes.gap_ns - median_ns[twin]) <= (
+    some = count > 0
+    order = np.lexsort((gap_ns, twin))
+    median_ns[some] = gap_ns[order[(first + (count - 1) // 2)[some]]]
+    near = np.abs(gap_ns - median_ns[twin]) <= (
         thresholds.TWIN_TOLERANCE_FRAC * median_ns[twin] + thresholds.CLOCK_TOLERANCE_NS
     )
-    repeats = (count >= thresholds.GRAPH_GAP_SAMPLES) & (2 * np.bincount(twin, near) > count)
-    lasts = repeats & (median_ns > thresholds.GRAPH_GAP_NS)
-    found[nodes.row] = np.where(lasts[twin], median_ns[twin], 0)
-    return found
+    enough = count >= thresholds.GRAPH_GAP_SAMPLES
+    enough &= 2 * np.bincount(twin, near, minlength=n_twins) > count
+    return np.where(enough, median_ns, 0)
 
 
 def _latest_end_before(end_ns: Int64, launch: Int64) -> Int64:

@@ -25,7 +25,7 @@ LONE_LAUNCH_ROWS = 2
 """A call with more device rows than this launched a graph, whatever its name."""
 GRAPH_GAP_NS = 20_000
 """A gap before a kernel of a CUDA graph that is longer than this needs a cause."""
-GRAPH_GAP_SAMPLES = 3
+GRAPH_GAP_SAMPLES = 2
 """Launches of one graph that must show the same gap before it counts as work not recorded."""
 QUEUED_NS = 20_000
 """A task launched this long before it started shows the lag of its stream or event."""
