@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ingest.store import Store
+from ingest.vocab import RuntimeKind
 from replay.graph.arrays import Int64
 
 SQL = Path(__file__).with_name("sql")
@@ -151,6 +152,17 @@ def _position_of(trace_ids: tuple[int, ...]) -> Int64:
 
 def _host(store: Store, params: dict[str, object], position: Int64) -> tuple[HostRows, Int64]:
     columns = _integers(store, "host.sql", params)
+    ids = columns["slice_id"]
+    call, op = _integers(store, "call.sql", {}), _integers(store, "op.sql", {})
+    size = 1 + max((int(one["slice_id"].max(initial=0)) for one in (columns, call, op)), default=0)
+    columns["kind"] = _by_id(call["slice_id"], call["kind"], -1, size)[ids]
+    columns["phase"] = _by_id(op["slice_id"], op["phase"], 0, size)[ids]
+    is_host = (columns["category"] != RUNTIME) | (columns["kind"] >= 0)
+    order = np.flatnonzero(is_host)
+    keys = (ids, -columns["end_ns"], columns["ts_ns"], columns["utid"])
+    order = order[np.lexsort([key[order] for key in keys])]
+    columns = {name: values[order] for name, values in columns.items()}
+    columns["kind"] = np.maximum(columns["kind"], RuntimeKind.OTHER)
     utids = np.flatnonzero(np.bincount(columns["utid"]))
     thread = np.searchsorted(utids, columns["utid"])
     return HostRows(
@@ -165,6 +177,13 @@ def _host(store: Store, params: dict[str, object], position: Int64) -> tuple[Hos
         correlation=columns["correlation"],
         phase=columns["phase"],
     ), utids
+
+
+def _by_id(ids: Int64, values: Int64, missing: int, size: int) -> Int64:
+    """The values at their ids, shape (size,)."""
+    table = np.full(size, missing, np.int64)
+    table[ids] = values
+    return table
 
 
 def _device(
