@@ -56,10 +56,6 @@ def find_event_pairs(recorded: Recorded, streams: Streams) -> EventPairs:
     """Resolve every event wait."""
     src_row, dst_row, resolved = _recorded_pairs(recorded, streams)
     calls = _calls(recorded, streams, resolved)
-    member = recorded.member
-    device_row = member.device_row[member.device_row >= 0]
-    is_member = np.zeros(len(recorded.device), bool)
-    is_member[device_row] = True
     has_records = files_with_records(recorded)
     ordered_src, ordered_dst, evidence = ordered_pairs(
         calls.trace,
@@ -73,6 +69,8 @@ def find_event_pairs(recorded: Recorded, streams: Streams) -> EventPairs:
         calls.dst_lane,
         has_records,
         recorded.device.lane,
+        np.arange(streams.n_lanes) - np.searchsorted(streams.trace, streams.trace),
+        _columns(recorded, streams),
         streams.launch_ns,
         recorded.device.ts_ns,
         recorded.device.end_ns,
@@ -84,6 +82,16 @@ def find_event_pairs(recorded: Recorded, streams: Streams) -> EventPairs:
     dst = np.concatenate([dst_row, ordered_dst])
     kind = np.concatenate([np.full(len(src_row), Evidence.RECORDED, np.int64), evidence])
     return _without_contradictions(recorded, src, dst, kind)
+
+
+def _columns(recorded: Recorded, streams: Streams) -> Int64:
+    """Per lane its number among those of its file that run collectives; -1 for the others."""
+    rows = recorded.member.device_row[recorded.member.device_row >= 0]
+    lanes = np.unique(recorded.device.lane[rows])
+    trace = streams.trace[lanes]
+    column = np.full(streams.n_lanes, -1, np.int64)
+    column[lanes] = np.arange(len(lanes)) - np.searchsorted(trace, trace)
+    return column
 
 
 def files_with_records(recorded: Recorded) -> Bool:

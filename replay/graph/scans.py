@@ -9,6 +9,8 @@ from ingest.compiled import compiled
 
 BACK_LIMIT = 64
 """How many earlier rows of a lane `neighbours` looks at."""
+WAITED_SIZE = 1 << 22
+"""Entries of the table of what lanes have waited for; lanes share rows of it beyond that."""
 
 
 @compiled
@@ -180,23 +182,28 @@ def lay_out(carries, begin_ns, finish_ns, item_thread, lo_ns, hi_ns, item_type):
 
 
 @compiled
-def _ended_just_before(rows, lane, end_ns, waiting, lowest_ns, limit_ns):
-    """Last of `rows`, on another lane than `waiting`, that ended between the two times; -1."""
-    for place in range(len(rows) - 1, -1, -1):
-        row = rows[place]
-        if lane[row] != waiting and lowest_ns <= end_ns[row] <= limit_ns:
-            return row
-    return -1
+def _oldest(next_place, pending, end_ns, limit_ns):
+    """First of the places, one per lane, whose row did not end after the limit; -1 for none."""
+    found = -1
+    for place in next_place:
+        if place >= 0 and end_ns[pending[place]] <= limit_ns and (found < 0 or place < found):
+            found = place
+    return found
 
 
 @compiled
-def _latest(rows, lane, end_ns, waiting, limit_ns):
-    """Of `rows` on another lane than `waiting`, the one that ended last before the limit; -1."""
-    found = -1
-    for row in rows:
-        later = found < 0 or end_ns[row] > end_ns[found]
-        if end_ns[row] <= limit_ns and lane[row] != waiting and later:
-            found = row
+def _last_ended(column, last_place, previous, pending, end_ns, limit_ns):
+    """Per lane (column) the place of its latest row that did not end after the limit; -1.
+
+    `column` is that of the waiting lane, which counts for nothing. Rows of a lane end one after the
+    other, so the walk back is as long as the host is ahead.
+    """
+    found = np.full(len(last_place), -1, np.int64)
+    for other in range(len(last_place)):
+        place = last_place[other] if other != column else -1
+        while place >= 0 and end_ns[pending[place]] > limit_ns:
+            place = previous[place]
+        found[other] = place
     return found
 
 
@@ -213,6 +220,8 @@ def ordered_pairs(
     dst_lane,
     has_records,
     lane,
+    slot,
+    column,
     launch_ns,
     ts_ns,
     end_ns,
@@ -222,10 +231,11 @@ def ordered_pairs(
 ):
     """Walk the calls of each file in time order and pair waits with what they wait for.
 
-    Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `pending` holds the
-    ends of collectives in issue order; `waited` per (waiting lane, lane) how far in `pending` the
-    first has waited for the second, whose earlier tasks it need not wait for any more. In files
-    without records a wait with no launch since that of a lone collective is for that collective.
+    Types: 0 record, 1 wait, 2 launch. Evidence out: 1 ordered, 2 inferred. `slot` numbers the
+    lanes of a file, `column` those with collectives. `pending` holds the ends of collectives in
+    issue order, those of a lane chained; `waited_to` tells for each waiting lane and column up to
+    which: to wait for one is to wait for all before it on its lane. In files without records a wait
+    with no launch since that of a lone collective is for that collective.
     """
     n = len(trace)
     out_src = np.empty(n, np.int64)
@@ -236,13 +246,20 @@ def ordered_pairs(
     last_call = np.full(n_threads, -1, np.int64)
     last_member = np.full(n_threads, -1, np.int64)
     pending = np.empty(n + 1, np.int64)
-    waited_by = np.zeros(n + 1, np.int64)
-    place_of = np.zeros(len(ts_ns) + 1, np.int64)
+    previous = np.full(n + 1, -1, np.int64)
+    following_place = np.full(n + 1, -1, np.int64)
+    place_of = np.full(len(ts_ns) + 1, -1, np.int64)
+    n_columns = column.max() + 1 if len(column) else 0
+    n_slots = slot.max() + 1 if len(slot) else 1
+    n_waiting = min(n_slots, WAITED_SIZE // max(n_columns, 1) + 1)
+    waited_to = np.full((n_waiting, n_columns), -1, np.int64)
+    first_place = np.full(n_columns, -1, np.int64)
+    last_place = np.full(n_columns, -1, np.int64)
+    next_place = np.full(n_columns, -1, np.int64)
     in_a_row = np.zeros(n_threads, np.int64)
     inside = np.full(n_threads, -1, np.int64)
     launched_inside = np.zeros(n_threads, np.bool_)
     n_pending = 0
-    first_pending = 0
     current = -1
     launches_member = np.zeros(n, np.bool_)
     following = np.zeros(n_threads, np.bool_)
@@ -253,28 +270,38 @@ def ordered_pairs(
     for call in range(n):
         if trace[call] != current:
             current = trace[call]
-            first_pending = n_pending
+            first_place[:] = -1
+            last_place[:] = -1
+            waited_to[:] = -1
         worker = thread[call]
         if in_record[call] != inside[worker]:
             inside[worker] = in_record[call]
             launched_inside[worker] = False
+        ended = -1
         if call_type[call] == 2:
             launched_inside[worker] = in_record[call] >= 0
             in_a_row[worker] = in_a_row[worker] + 1 if member[call] >= 0 else 0
             last_member[worker] = member[call]
-            if member[call] >= 0 and not has_records[current]:
-                pending[n_pending] = member[call]
-                place_of[member[call]] = n_pending
-                n_pending += 1
+            if not has_records[current]:
+                ended = member[call]
         elif call_type[call] == 0:
-            if last_member[worker] >= 0:
-                pending[n_pending] = last_member[worker]
-                n_pending += 1
-                last_member[worker] = -1
-        elif dst_row[call] >= 0:
+            ended = last_member[worker]
+            last_member[worker] = -1
+        if ended >= 0:
+            mine = column[lane[ended]]
+            pending[n_pending] = ended
+            place_of[ended] = n_pending
+            previous[n_pending] = last_place[mine]
+            if last_place[mine] >= 0:
+                following_place[last_place[mine]] = n_pending
+            else:
+                first_place[mine] = n_pending
+            last_place[mine] = n_pending
+            n_pending += 1
+        if call_type[call] == 1 and dst_row[call] >= 0:
             target = dst_row[call]
             waiting = dst_lane[call]
-            bit = np.int64(1) << np.int64(waiting % 63)
+            waited = waited_to[slot[waiting] % n_waiting]
             limit_ns = ts_ns[target] + tolerance_ns
             source = -1
             evidence = 1
@@ -298,38 +325,47 @@ def ordered_pairs(
                     else:
                         lone = False
             if lone:
-                late_ns = ts_ns[target] - near_ns
                 issued = last_member[worker]
                 just_issued = not has_records[current] and in_a_row[worker] == 1
                 just_issued = just_issued and lane[issued] != waiting
-                if (
-                    just_issued
-                    and end_ns[issued] <= limit_ns
-                    and not waited_by[place_of[issued]] & bit
-                ):
+                just_issued = just_issued and end_ns[issued] <= limit_ns
+                if just_issued and waited[column[lane[issued]]] < place_of[issued]:
                     source = issued
+                late_ns = ts_ns[target] - near_ns
+                ends = _last_ended(column[waiting], last_place, previous, pending, end_ns, limit_ns)
                 if source < 0 and not has_records[current] and launch_ns[target] < late_ns:
-                    source = _ended_just_before(
-                        pending[first_pending:n_pending], lane, end_ns, waiting, late_ns, limit_ns
-                    )
-                    evidence = 2 if source >= 0 else 1
-                for place in range(first_pending, n_pending if source < 0 else first_pending):
-                    row = pending[place]
-                    waited = waited_by[place] & bit or lane[row] == waiting
-                    if not waited and end_ns[row] <= limit_ns:
-                        source = row
-                        break
+                    place = ends.max() if n_columns else -1
+                    while place >= 0 and end_ns[pending[place]] < late_ns:
+                        ends[column[lane[pending[place]]]] = -1
+                        place = ends.max()
+                    if place >= 0:
+                        source = pending[place]
+                        evidence = 2
+                if source < 0:
+                    for other in range(n_columns):
+                        last = waited[other]
+                        next_place[other] = first_place[other]
+                        if last >= 0:
+                            next_place[other] = following_place[last]
+                        if other == column[waiting]:
+                            next_place[other] = -1
+                    place = _oldest(next_place, pending, end_ns, limit_ns)
+                    if place >= 0:
+                        source = pending[place]
                 if source < 0 and not has_records[current]:
-                    source = _latest(
-                        pending[first_pending:n_pending], lane, end_ns, waiting, limit_ns
-                    )
                     evidence = 2
+                    for place in _last_ended(
+                        column[waiting], last_place, previous, pending, end_ns, limit_ns
+                    ):
+                        if place >= 0:
+                            row = pending[place]
+                            if source < 0 or end_ns[row] > end_ns[source]:
+                                source = row
             if source >= 0:
-                for place in range(first_pending, n_pending):
-                    if lane[pending[place]] == lane[source]:
-                        waited_by[place] |= bit
-                    if pending[place] == source:
-                        break
+                mine = column[lane[source]]
+                if mine >= 0:
+                    reached = place_of[source] if place_of[source] >= 0 else last_place[mine]
+                    waited[mine] = max(waited[mine], reached)
                 out_src[count] = source
                 out_dst[count] = target
                 out_evidence[count] = evidence
