@@ -29,10 +29,10 @@ def typical(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAM
     return _settled(middle_ns, len(samples_ns), default_ns, minimum)
 
 
-def average(samples_ns: Int64, default_ns: int) -> Typical:
+def average(samples_ns: Int64, default_ns: int, *, minimum: int = thresholds.SAMPLES) -> Typical:
     """The same with the mean in place of the median: for lags that add up along a chain."""
     mean_ns = round(samples_ns.mean()) if len(samples_ns) else default_ns
-    lag = _settled(mean_ns, len(samples_ns), default_ns, thresholds.SAMPLES)
+    lag = _settled(mean_ns, len(samples_ns), default_ns, minimum)
     return replace(lag, is_mean=True)
 
 

@@ -6,7 +6,7 @@ from ingest.vocab import EdgeKind, Evidence
 from replay.graph import thresholds
 from replay.graph.arrays import Int64
 from replay.graph.csr import EdgeList, concatenate
-from replay.graph.lags import Typical, typical
+from replay.graph.lags import Typical, average
 from replay.graph.layout import Parts
 from replay.graph.rules.base import Found, edge_list
 
@@ -35,7 +35,7 @@ def hand_over(parts: Parts) -> Found:
         ("hand_over (out)", ~back, thresholds.DEFAULT_HAND_OUT_NS),
         ("hand_over (back)", back, thresholds.DEFAULT_HAND_BACK_NS),
     ):
-        lag = typical(lag_ns[mask & taught], default_ns, minimum=thresholds.HAND_OVER_SAMPLES)
+        lag = average(lag_ns[mask & taught], default_ns, minimum=thresholds.HAND_OVER_SAMPLES)
         found.append(_edges(src[mask], dst[mask], lag.lag_ns))
         if mask.any():
             lags[name] = lag

@@ -5,7 +5,7 @@ import numpy as np
 from ingest.vocab import EdgeKind, Evidence
 from replay.graph import thresholds
 from replay.graph.csr import concatenate
-from replay.graph.lags import Typical, typical
+from replay.graph.lags import Typical, average, typical
 from replay.graph.layout import Parts
 from replay.graph.rules.base import Found, edge_list
 
@@ -38,7 +38,7 @@ def host_sync(parts: Parts) -> Found:
     members = parts.recorded.member
     taught = parts.lessons.teaches(members.trace[member], members.ts_ns[member])
     return_ns = stretches.hi_ns[collective] - members.end_ns[member]
-    member_lag = typical(return_ns[taught], thresholds.DEFAULT_SYNC_NS)
+    member_lag = average(return_ns[taught], thresholds.DEFAULT_SYNC_NS)
     member_edges = edge_list(
         layout.transfer_of_member[member],
         parts.host_tasks.stretch_task[collective],

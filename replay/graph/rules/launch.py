@@ -9,7 +9,7 @@ from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64
 from replay.graph.csr import EdgeList, concatenate
 from replay.graph.graph_gaps import from_graphs
-from replay.graph.lags import Typical, typical
+from replay.graph.lags import Typical, average, typical
 from replay.graph.layout import Parts
 from replay.graph.recorded import Recorded
 from replay.graph.rules.base import Found, edge_list
@@ -155,7 +155,7 @@ def _host_members(parts: Parts) -> EdgeList:
     free[1:] = ~same | (member.end_ns[chosen[:-1]] <= host.ts_ns[record[1:]])
     waited_ns = member.ts_ns[chosen] - host.ts_ns[record]
     free &= parts.lessons.teaches(member.trace[chosen], member.ts_ns[chosen])
-    lag = typical(waited_ns[free], thresholds.DEFAULT_LAUNCH_NS)
+    lag = average(waited_ns[free], thresholds.DEFAULT_LAUNCH_NS)
     src = parts.host_tasks.ending_at(host.thread[record], host.ts_ns[record])
     return edge_list(
         src, parts.layout.arrive_of_member[chosen], lag_ns=max(lag.lag_ns, 0), kind=EdgeKind.LAUNCH
