@@ -39,8 +39,8 @@ def flops_lines(findings: Findings) -> Iterator[str]:
 def _covered(found: RecordedFlops, steps: int) -> str:
     spent = format_ms(found.matrix_ns // steps)
     line = (
-        f"known for {found.covered_frac:.1%} of {spent} per step over all ranks of gemm, convolution "
-        "and attention kernels"
+        f"known for {found.covered_frac:.1%} of {spent} per step over all ranks of gemm, "
+        "convolution and attention kernels"
     )
     if not found.counted_ns:
         return line
