@@ -47,7 +47,7 @@ class _Inputs:
         sizes = _item(self.dims, at)
         if not isinstance(sizes, list) or not 0 < len(sizes) <= _MOST_DIMS:
             raise _NotKnown
-        if not all(isinstance(size, int) and size >= 0 for size in sizes):
+        if not all(type(size) is int and size >= 0 for size in sizes):
             raise _NotKnown
         return tuple(sizes)
 

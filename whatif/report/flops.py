@@ -6,7 +6,7 @@ from ingest.units import format_ms
 from replay.graph.thresholds import MATRIX_COVERED_FRAC
 from replay.results.flops import RecordedFlops
 from whatif.report.findings import Findings
-from whatif.report.rates import accelerators, flops_text, peak_of
+from whatif.report.rates import accelerators, flops_text, peak_of, type_shares
 
 NS_PER_S = 1e9
 
@@ -22,10 +22,7 @@ def flops_lines(findings: Findings) -> Iterator[str]:
             else "not known: shapes were not recorded (record_shapes=True)"
         )
         return
-    types = ", ".join(
-        f"{share:.0%} {dtype.removeprefix('c10::')}" for dtype, share in found.by_dtype.items()
-    )
-    yield f"{flops_text(found.per_step)} per step over all ranks: {types}"
+    yield f"{flops_text(found.per_step)} per step over all ranks: {type_shares(found)}"
     if not findings.facts.has_device:
         return
     yield _covered(found, len(findings.graph.steps))

@@ -215,9 +215,14 @@ def flops_text(flops: float) -> str:
 
 def _other_types(recorded: RecordedFlops) -> str:
     """What of the FLOPs is of another element type than the peak, where that shows."""
-    told = [
+    told = type_shares(recorded, without=TYPES_OF_PEAK)
+    return f"; of the FLOPs {told}" if told else ""
+
+
+def type_shares(recorded: RecordedFlops, *, without: tuple[str, ...] = ()) -> str:
+    """Shares of the FLOPs by element type, those that show in whole percent."""
+    return ", ".join(
         f"{share:.0%} {dtype.removeprefix('c10::')}"
         for dtype, share in recorded.by_dtype.items()
-        if dtype not in TYPES_OF_PEAK and share >= LEAST_SHARE
-    ]
-    return f"; of the FLOPs {', '.join(told)}" if told else ""
+        if dtype not in without and share >= LEAST_SHARE
+    )
