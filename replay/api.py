@@ -13,6 +13,7 @@ from ingest.units import Nanos
 from replay.graph.build import build
 from replay.results.causes import find_fetching
 from replay.results.fidelity import baseline
+from replay.results.flops import find_flops
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
 from whatif.levers import levers
@@ -100,6 +101,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
     with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         fetching = find_fetching(run.store)
+        flops = find_flops(run.store, built.graph, built.facts)
         reading = _reading(run)
     graph, unprofiled = with_modelled_transfers(built.graph), None
     base = baseline(graph, built.facts)
@@ -114,6 +116,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         breakdown=breakdown(graph, base.schedule),
         run=read_run(graph, base, built.facts, fetching),
         workload=workload,
+        flops=flops,
         study=None if asked is None else _said(asked, unprofiled),
         levers=saving,
         unprofiled=unprofiled,

@@ -19,6 +19,7 @@ from ingest.normalise.align import MemberState, Operations
 from ingest.normalise.correlate import Links
 from ingest.normalise.device_repairs import MOVED
 from ingest.normalise.device_times import DeviceTimes
+from ingest.normalise.flops import count_flops
 from ingest.normalise.gather import Gathered, TraceFile, innermost_at, innermost_of, last_started
 from ingest.normalise.meetings import RunCollectives, group_rows
 from ingest.normalise.messages import DTYPE_NAMES
@@ -353,6 +354,7 @@ def _cpu_op(rows: Rows) -> pl.DataFrame:
         **texts,
         module_id=_or_null(rows.links.module.of(ids)),
         phase=pl.Series(rows.links.phase[ids]),
+        flops=count_flops(rows.gathered, frame),
     )
 
 

@@ -55,7 +55,8 @@ CREATE TABLE store.args (args_id INTEGER, shape_id INTEGER, numbers BIGINT[]);
 CREATE TABLE store.cpu_op (
     id BIGINT, sequence_number BIGINT, fwd_thread_id BIGINT, record_function_id BIGINT,
     ev_idx BIGINT, input_dims VARCHAR, input_type VARCHAR, input_strides VARCHAR,
-    concrete_inputs VARCHAR, kernel_backend VARCHAR, module_id BIGINT, phase TINYINT
+    concrete_inputs VARCHAR, kernel_backend VARCHAR, module_id BIGINT, phase TINYINT,
+    flops DOUBLE
 );
 
 CREATE TABLE store.runtime (id BIGINT, kind TINYINT, n_gpu_events BIGINT);

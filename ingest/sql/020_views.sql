@@ -236,7 +236,8 @@ SELECT
     o.concrete_inputs,
     o.kernel_backend,
     o.module_id,
-    CASE o.phase WHEN 1 THEN 'forward' WHEN 2 THEN 'backward' WHEN 3 THEN 'optimizer' END AS phase
+    CASE o.phase WHEN 1 THEN 'forward' WHEN 2 THEN 'backward' WHEN 3 THEN 'optimizer' END AS phase,
+    o.flops
 FROM store.cpu_op AS o;
 COMMENT ON VIEW cpu_op IS 'Operators of the host.';
 COMMENT ON COLUMN cpu_op.id IS 'Slice.';
@@ -251,6 +252,8 @@ COMMENT ON COLUMN cpu_op.concrete_inputs IS 'Concrete Inputs, JSON.';
 COMMENT ON COLUMN cpu_op.kernel_backend IS 'kernel_backend.';
 COMMENT ON COLUMN cpu_op.module_id IS 'Slice of the nn.Module or annotation around it.';
 COMMENT ON COLUMN cpu_op.phase IS 'forward, backward or optimizer; NULL when not told.';
+COMMENT ON COLUMN cpu_op.flops IS
+    'FLOPs of matrix product, convolution or attention by its shapes, as torch counts them (2 M N K); NULL where not known, and where an operator inside has them.';
 
 CREATE VIEW runtime AS
 SELECT

@@ -173,7 +173,8 @@ SELECT
     SUM(c.self_dur)::BIGINT AS cpu_self_dur,
     SUM(c.dur)::BIGINT AS cpu_total_dur,
     SUM(c.device_self_dur)::BIGINT AS device_self_dur,
-    SUM(c.device_total_dur)::BIGINT AS device_total_dur
+    SUM(c.device_total_dur)::BIGINT AS device_total_dur,
+    SUM(o.flops) AS flops
 FROM store.op_cost AS c
 JOIN store.name AS n ON n.name_id = c.name_id
 JOIN store.cpu_op AS o ON o.id = c.id
@@ -189,6 +190,7 @@ COMMENT ON COLUMN op_shape_summary.cpu_self_dur IS 'Host time, as in op_summary,
 COMMENT ON COLUMN op_shape_summary.cpu_total_dur IS 'Host time with all inside, ns.';
 COMMENT ON COLUMN op_shape_summary.device_self_dur IS 'Device time, as in op_summary, ns.';
 COMMENT ON COLUMN op_shape_summary.device_total_dur IS 'Device time with all inside, ns.';
+COMMENT ON COLUMN op_shape_summary.flops IS 'FLOPs of all calls, as in cpu_op.';
 
 CREATE VIEW module_summary AS
 WITH RECURSIVE

@@ -84,3 +84,6 @@ ONE_RANK_FRAC = 2 / 3
 """A critical path of which this part lies on one of several ranks is that rank's."""
 STRAGGLER_FRAC = 0.01
 """Waiting for one rank is told where it costs the others more than this part of the step."""
+MATRIX_COVERED_FRAC = 0.8
+"""MFU is told from recorded shapes where they tell the FLOPs of this part of the time of matrix
+products, convolution and attention."""

@@ -222,7 +222,7 @@ class ReadingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the given workload makes of a step; null = not given or not known."""
+    """What the work of a step makes of it; null = not given or not known."""
 
     step_ns: int
     """The predicted step, or the measured one where no what-if was asked."""
@@ -237,6 +237,16 @@ class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the count rests on where the trace does not record it; empty where it does."""
     run_s: float | None
     gpu_hours: float | None
+    flops_per_step: float | None = None
+    """That `mfu_frac` is of: as given, else of the recorded operators of these ranks by their
+    shapes, recomputation included."""
+    flops_gpus: int | None = None
+    """Accelerators that do them: of the job where given, of these files where recorded."""
+    flops_covered_frac: float | None = None
+    """Share of the time of matrix products, convolution and attention whose FLOPs the shapes tell;
+    None where they were given."""
+    flops_dtype_frac: dict[str, float] | None = None
+    """Share of the recorded FLOPs by element type."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +261,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     breakdown: BreakdownFacts
     reading: ReadingFacts | None = None
     rates: RateFacts | None = None
-    """None when no workload was given."""
+    """None when no workload was given and the shapes of operators tell none."""
 
 
 def to_json(answer: Answer) -> bytes:

@@ -10,13 +10,14 @@ from whatif.report import judged
 from whatif.report.advice import advice
 from whatif.report.columns import aligned
 from whatif.report.findings import Findings
+from whatif.report.flops import flops_lines
 from whatif.report.path import idle_lines, path_lines
 from whatif.report.reading import long_step_sentences, straggler_table
 from whatif.report.text import render
 
 
 def render_check(findings: Findings) -> str:
-    """The answer, then files, edges, lags, the critical path, idle devices, odd data."""
+    """The answer, then files, edges, lags, the critical path, idle devices, FLOPs, odd data."""
     sections = (
         ("step by step", judged.steps(findings)),
         ("rank by rank", judged.ranks(findings)),
@@ -28,6 +29,7 @@ def render_check(findings: Findings) -> str:
         ("ahead", _ahead(findings)),
         ("idle devices", idle_lines(findings)),
         ("without a known cause", judged.unexplained(findings)),
+        ("FLOPs of operators", flops_lines(findings)),
         ("data", _issues(findings)),
         ("long steps", long_step_sentences(findings.run)),
         ("what the recording lacks", advice(findings)),

@@ -6,6 +6,7 @@ from pathlib import Path
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.fidelity import Baseline
+from replay.results.flops import NO_FLOPS, RecordedFlops
 from replay.results.metrics import Breakdown
 from whatif.levers import Lever
 from whatif.report.rates import Workload
@@ -47,6 +48,8 @@ class Findings:
     """Empty when they were not asked for."""
     unprofiled: Unprofiled | None = None
     """A step measured without the profiler, which graph and baseline then meet."""
+    flops: RecordedFlops = NO_FLOPS
+    """Of the recorded operators, by their shapes."""
 
     @property
     def recorded(self) -> Baseline:

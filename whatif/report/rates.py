@@ -1,4 +1,4 @@
-"""What a step is worth: tokens and samples per second, MFU, GPU-hours, where they are given."""
+"""What a step is worth: tokens and samples per second, MFU, GPU-hours, where given or known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from ingest.units import Nanos
 from ingest.vocab import LaneKind
 from replay.graph.arrays import TaskGraph
-from whatif.models.hardware import Accelerator, find
+from replay.results.flops import NO_FLOPS, RecordedFlops
+from whatif.models.hardware import Accelerator, Matmul, find
 
 SECOND_NS = 1e9
 HOUR_S = 3600.0
+TERA = 1e12
+GIGA = 1e9
+LEAST_MFU = 0.0005
+"""Less does not show with one decimal."""
+LEAST_SHARE = 0.005
+"""Less does not show in whole percent."""
+TYPES_OF_PEAK = ("c10::BFloat16", "c10::Half")
+"""Element types as recorded whose dense peak the catalog has: the two have the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +52,23 @@ class Accelerators:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepFlops:
+    """The FLOPs of a step that a utilisation is told from, and the devices that do them."""
+
+    per_step: float
+    devices: int
+    is_recorded: bool
+    """Counted by the shapes of operators; else said by a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """Of one step time; None = not given or not known."""
 
     tokens_per_s: float | None
     samples_per_s: float | None
     mfu_frac: float | None
-    """FLOPs of the model per second over the dense matrix peak of all accelerators."""
+    """FLOPs of a step per second over the dense matrix peak of the accelerators that do them."""
     run_s: float | None
     """Time of all steps."""
     gpu_hours: float | None
@@ -69,18 +88,48 @@ def accelerators(graph: TaskGraph, *, has_device: bool) -> Accelerators | None:
     return Accelerators(count=round(per_rank * ranks), assumed=assumed, device=known)
 
 
-def rates(workload: Workload, step_ns: Nanos, machine: Accelerators | None) -> Rates:
-    """What the workload makes of a mean step."""
+def step_flops(
+    workload: Workload, recorded: RecordedFlops, machine: Accelerators | None
+) -> StepFlops | None:
+    """What a person said of the whole job; else what the shapes tell of the ranks in the files."""
+    if machine is None:
+        return None
+    if workload.flops_per_step is not None:
+        return StepFlops(per_step=workload.flops_per_step, devices=machine.count, is_recorded=False)
+    if recorded.tell_utilisation and recorded.devices:
+        return StepFlops(per_step=recorded.per_step, devices=recorded.devices, is_recorded=True)
+    return None
+
+
+def are_known(workload: Workload, recorded: RecordedFlops, machine: Accelerators | None) -> bool:
+    """There is a rate to tell: something was said, or shapes and catalog give a utilisation."""
+    return workload.is_given or (
+        peak_of(machine) is not None and step_flops(workload, recorded, machine) is not None
+    )
+
+
+def peak_of(machine: Accelerators | None) -> Matmul | None:
+    """Dense matrix peak of one accelerator; None where the catalog has none."""
+    return machine.device.matmul if machine is not None and machine.device is not None else None
+
+
+def rates(
+    workload: Workload,
+    step_ns: Nanos,
+    machine: Accelerators | None,
+    recorded: RecordedFlops = NO_FLOPS,
+) -> Rates:
+    """What the work of a step makes of a mean step."""
     step_s = step_ns / SECOND_NS
 
     def per_second(amount: float | None) -> float | None:
         return amount / step_s if amount is not None and step_s else None
 
-    peak = machine.device.matmul if machine is not None and machine.device is not None else None
-    flops_per_s = per_second(workload.flops_per_step)
+    peak, flops = peak_of(machine), step_flops(workload, recorded, machine)
+    flops_per_s = per_second(None if flops is None else flops.per_step)
     mfu_frac = None
-    if flops_per_s is not None and machine is not None and peak is not None:
-        mfu_frac = flops_per_s / (machine.count * peak.flops_per_s.value)
+    if flops_per_s is not None and flops is not None and peak is not None:
+        mfu_frac = flops_per_s / (flops.devices * peak.flops_per_s.value)
     run_s = None if workload.steps_total is None else workload.steps_total * step_s
     return Rates(
         tokens_per_s=per_second(workload.tokens_per_step),
@@ -92,15 +141,19 @@ def rates(workload: Workload, step_ns: Nanos, machine: Accelerators | None) -> R
 
 
 def rate_lines(
-    workload: Workload, steps: tuple[tuple[str, Nanos], ...], machine: Accelerators | None
+    workload: Workload,
+    steps: tuple[tuple[str, Nanos], ...],
+    machine: Accelerators | None,
+    recorded: RecordedFlops = NO_FLOPS,
 ) -> Iterator[str]:
-    """One line per step time (its name, ns), then what they rest on; nothing when none is given."""
-    if not workload.is_given:
+    """One line per step time (its name, ns), then what they rest on; nothing when none is known."""
+    if not are_known(workload, recorded, machine):
         return
     for name, step_ns in steps:
-        parts = _told(rates(workload, step_ns, machine), machine)
+        parts = _told(rates(workload, step_ns, machine, recorded), machine)
         yield f"{name:<11}" + (" | ".join(parts) or "-")
     yield from _rests_on(workload, machine)
+    yield from _mfu_rests_on(workload, machine, recorded)
 
 
 def _told(found: Rates, machine: Accelerators | None) -> Iterator[str]:
@@ -109,7 +162,7 @@ def _told(found: Rates, machine: Accelerators | None) -> Iterator[str]:
             share = f" ({_short(amount / machine.count)} per GPU)" if machine is not None else ""
             yield f"{_short(amount)} {noun}/s{share}"
     if found.mfu_frac is not None:
-        yield f"MFU {found.mfu_frac:.1%}"
+        yield "MFU below 0.1%" if found.mfu_frac < LEAST_MFU else f"MFU {found.mfu_frac:.1%}"
     if found.run_s is not None:
         hours = f"{found.run_s / HOUR_S:,.2f} h in all"
         yield hours if found.gpu_hours is None else f"{hours}, {found.gpu_hours:,.2f} GPU-hours"
@@ -121,19 +174,55 @@ def _short(amount: float) -> str:
 
 
 def _rests_on(workload: Workload, machine: Accelerators | None) -> Iterator[str]:
+    if not workload.is_given:
+        return
     if machine is None:
         if workload.flops_per_step is not None or workload.steps_total is not None:
             yield "no GPU rows: neither MFU nor GPU-hours"
         return
     count = f"{machine.count} GPU" + ("" if machine.count == 1 else "s")
     yield f"of {count}" + (f", if {machine.assumed}" if machine.assumed else "")
-    if workload.flops_per_step is None:
+
+
+def _mfu_rests_on(
+    workload: Workload, machine: Accelerators | None, recorded: RecordedFlops
+) -> Iterator[str]:
+    flops, peak = step_flops(workload, recorded, machine), peak_of(machine)
+    if flops is None or machine is None:
         return
-    if machine.device is None or machine.device.matmul is None:
-        yield "MFU is not known: the catalog has no matrix peak of this device"
+    if peak is None or machine.device is None:
+        if not flops.is_recorded:
+            yield "MFU is not known: the catalog has no matrix peak of this device"
         return
-    peak = machine.device.matmul
-    yield (
-        f"MFU against {peak.flops_per_s.value / 1e12:,g} TFLOP/s per GPU: dense {peak.dtype} of "
+    against = (
+        f"against {peak.flops_per_s.value / TERA:,g} TFLOP/s per GPU: dense {peak.dtype} of "
         f"{machine.device.name}"
+    )
+    if not flops.is_recorded:
+        yield f"MFU {against}"
+        return
+    yield (
+        "MFU by operators' shapes, recomputation included "
+        f"({recorded.covered_frac:.0%} of gemm, convolution, attention time): "
+        f"{flops_text(flops.per_step / flops.devices)} per step {against}{_other_types(recorded)}"
+    )
+
+
+def flops_text(flops: float) -> str:
+    """In TFLOP, or in GFLOP where that would be little."""
+    return f"{_short(flops / TERA)} TFLOP" if flops >= TERA else f"{_short(flops / GIGA)} GFLOP"
+
+
+def _other_types(recorded: RecordedFlops) -> str:
+    """What of the FLOPs is of another element type than the peak, where that shows."""
+    told = type_shares(recorded, without=TYPES_OF_PEAK)
+    return f"; of the FLOPs {told}" if told else ""
+
+
+def type_shares(recorded: RecordedFlops, *, without: tuple[str, ...] = ()) -> str:
+    """Shares of the FLOPs by element type, those that show in whole percent."""
+    return ", ".join(
+        f"{share:.0%} {dtype.removeprefix('c10::')}"
+        for dtype, share in recorded.by_dtype.items()
+        if dtype not in without and share >= LEAST_SHARE
     )

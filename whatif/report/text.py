@@ -187,13 +187,13 @@ def _waited(findings: Findings) -> Iterator[str]:
 
 
 def _rates(findings: Findings) -> Iterator[str]:
-    """Tokens, samples, MFU and GPU-hours, where the step's work was given."""
+    """Tokens, samples, MFU and GPU-hours, where the step's work was given or its shapes tell it."""
     steps = [("measured", findings.baseline.measured.mean_ns)]
     if findings.study is not None:
         steps.append(("predicted", findings.study.step_ns))
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
     label = "rates"
-    for line in rate_lines(findings.workload, tuple(steps), machine):
+    for line in rate_lines(findings.workload, tuple(steps), machine, findings.flops):
         yield from _folded(f"{label:<9}", line)
         label = ""
 

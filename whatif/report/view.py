@@ -29,7 +29,7 @@ from whatif.report.answer import (
     UnprofiledFacts,
 )
 from whatif.report.findings import Findings
-from whatif.report.rates import accelerators, rates
+from whatif.report.rates import accelerators, are_known, peak_of, rates, step_flops
 from whatif.report.reading import RunReading
 from whatif.study import Study
 from whatif.unprofiled import Unprofiled
@@ -57,7 +57,7 @@ def answer_of(findings: Findings) -> Answer:
             predicted=None if study is None else _parts(study.predicted),
         ),
         reading=_reading(findings.run),
-        rates=_rates(findings) if findings.workload.is_given else None,
+        rates=_rates(findings),
     )
 
 
@@ -229,12 +229,15 @@ def _long_step(long: LongStep) -> LongStepFacts:
     )
 
 
-def _rates(findings: Findings) -> RateFacts:
-    study = findings.study
+def _rates(findings: Findings) -> RateFacts | None:
+    study, workload, recorded = findings.study, findings.workload, findings.flops
     step_ns = findings.baseline.measured.mean_ns if study is None else study.step_ns
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
-    found = rates(findings.workload, step_ns, machine)
-    peak = machine.device.matmul if machine is not None and machine.device is not None else None
+    if not are_known(workload, recorded, machine):
+        return None
+    found = rates(workload, step_ns, machine, recorded)
+    peak, flops = peak_of(machine), step_flops(workload, recorded, machine)
+    is_recorded = flops is not None and flops.is_recorded
     return RateFacts(
         step_ns=step_ns,
         tokens_per_s=found.tokens_per_s,
@@ -246,4 +249,8 @@ def _rates(findings: Findings) -> RateFacts:
         gpus_assumed="" if machine is None else machine.assumed,
         run_s=found.run_s,
         gpu_hours=found.gpu_hours,
+        flops_per_step=None if flops is None else flops.per_step,
+        flops_gpus=None if flops is None else flops.devices,
+        flops_covered_frac=recorded.covered_frac if is_recorded else None,
+        flops_dtype_frac=recorded.by_dtype if is_recorded else None,
     )

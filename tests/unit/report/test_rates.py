@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from ingest.units import Nanos
+from replay.results.flops import RecordedFlops
 from tests.builders import GraphBuilder, data_parallel, facts_of
 from tests.unit.report.findings import findings_of
+from whatif.report.findings import Findings
 from whatif.report.rates import Workload, accelerators, rate_lines, rates
 from whatif.report.text import render
 from whatif.report.view import answer_of
@@ -96,3 +98,45 @@ def test_the_answer_holds_the_rates_of_the_predicted_step() -> None:
     assert asked.rates.step_ns == asked.prediction.step_ns
     assert asked.rates.tokens_per_s == pytest.approx(8_192e9 / asked.prediction.step_ns)
     assert (asked.rates.gpus, asked.rates.peak_dtype) == (2, "bf16")
+
+
+RECORDED = RecordedFlops(
+    per_step=0.9895e12,
+    by_dtype={"c10::BFloat16": 0.75, "c10::Float8_e4m3fn": 0.25},
+    matrix_ns=1_000,
+    counted_ns=900,
+    devices=2,
+)
+
+
+def _recorded(flops: RecordedFlops) -> Findings:
+    return replace(findings_of(data_parallel()), flops=flops)
+
+
+def test_recorded_flops_are_set_against_the_devices_that_did_them() -> None:
+    machine = accelerators(replace(data_parallel(), world_size=64), has_device=True)
+    found = rates(Workload(), Nanos(SECOND // 1_000), machine, RECORDED)
+    assert found.mfu_frac == pytest.approx(0.5)
+
+
+def test_flops_that_were_given_win_over_recorded_ones() -> None:
+    machine = accelerators(data_parallel(), has_device=True)
+    assert rates(EVERYTHING, SECOND, machine, RECORDED) == rates(EVERYTHING, SECOND, machine)
+
+
+def test_recorded_flops_are_told_with_what_they_rest_on() -> None:
+    text = " ".join(render(_recorded(RECORDED)).split())
+    assert "recomputation included (90% of gemm, convolution, attention time): 495 GFLOP" in text
+    assert "of the FLOPs 25% Float8_e4m3fn" in text
+    assert "of 2 GPUs" not in text
+
+
+def test_flops_that_cover_too_little_are_not_told() -> None:
+    findings = _recorded(replace(RECORDED, counted_ns=799))
+    assert "MFU" not in render(findings)
+    assert answer_of(findings).rates is None
+
+
+def test_an_mfu_that_does_not_show_is_told_as_a_bound() -> None:
+    text = render(_recorded(replace(RECORDED, per_step=1.0)))
+    assert "MFU below 0.1%" in text
