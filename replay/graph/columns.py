@@ -23,12 +23,11 @@ def start_and_duration(
     ts_ns[: layout.n_host], dur_ns[: layout.n_host] = host_tasks.ts_ns, host_tasks.dur_ns
     ts_ns[layout.first_of_device] = device.ts_ns
     dur_ns[layout.first_of_device] = device.end_ns - device.ts_ns
-    outside_ns = meetings.outside_ns[member.collective]
     ts_ns[layout.arrive_of_member] = member.ts_ns
-    dur_ns[layout.arrive_of_member] = outside_ns
+    dur_ns[layout.arrive_of_member] = meetings.outside_ns
     ts_ns[layout.transfer_of_member] = meetings.go_ns
     dur_ns[layout.transfer_of_member] = member.end_ns - meetings.go_ns
-    ts_ns[layout.meet_of_collective] = meetings.last_start_ns + meetings.outside_ns
+    ts_ns[layout.meet_of_collective] = meetings.met_ns
     return ts_ns, dur_ns
 
 
