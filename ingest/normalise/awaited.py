@@ -65,8 +65,7 @@ def find_awaited(
         kind: per collective, its CollectiveKind.
         partner_of_leg: member at the other end of each leg; `ABSENT`.
     """
-    root = np.full(len(kind), -1, np.int64)
-    np.maximum.at(root, collective, members.root)
+    root = _root(members, collective, len(kind))
     row = np.full(len(kind), ABSENT, np.int64)
     at_root = np.flatnonzero(members.rank == root[collective])
     row[collective[at_root]] = at_root
@@ -82,3 +81,15 @@ def find_awaited(
     other = np.concatenate((partner_of_leg[between], row[collective[receiving]]))
     pairs = np.unique(np.stack((member, other)), axis=1)
     return Awaited(everyone=everyone, member=pairs[0], other=pairs[1])
+
+
+def _root(members: Members, collective: Int64, n: int) -> Int64:
+    """Per collective the global rank of its root; -1 where not recorded or not the same on all.
+
+    Some writers put the member's own rank into the field.
+    """
+    recorded = members.root >= 0
+    highest, lowest = np.full(n, -1, np.int64), np.full(n, np.iinfo(np.int64).max)
+    np.maximum.at(highest, collective[recorded], members.root[recorded])
+    np.minimum.at(lowest, collective[recorded], members.root[recorded])
+    return np.where(highest == lowest, highest, -1)

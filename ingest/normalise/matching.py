@@ -184,7 +184,6 @@ def _match_pairs(search: _Search, legs: Legs) -> None:
     same = np.zeros(len(legs.member), np.int64)
     exchange = np.full(len(legs.member), CollectiveKind.SEND_RECV, np.int64)
     calls = replace(calls, kind=exchange, size=legs.size_bytes, dtype=same, name=same)
-    company = np.arange(len(members.file))
     joined = []
     search.partner_of_leg = np.full(len(legs.member), ABSENT, np.int64)
     key = np.stack((members.group_key[legs.member], legs.source, legs.target))
@@ -197,21 +196,27 @@ def _match_pairs(search: _Search, legs: Legs) -> None:
         i, j = align_pair(calls.take(left), calls.take(right), timed=timed)
         joined.append((legs.member[left[i]], legs.member[right[j]]))
         search.partner_of_leg[left[i]], search.partner_of_leg[right[j]] = joined[-1][::-1]
-    for _ in joined:
-        before = company.copy()
-        for here, there in joined:
-            lowest = np.minimum(company[here], company[there])
-            np.minimum.at(company, here, lowest)
-            np.minimum.at(company, there, lowest)
-        if np.array_equal(before, company):
-            break
     if joined:
         here, there = (np.concatenate(side) for side in zip(*joined, strict=True))
         search.partners = here, there
+    company = _hanging_together(len(members.file), *search.partners)
     rows = np.unique(legs.member)
     for group in np.unique(members.group_key[rows]).tolist():
         of_group = rows[members.group_key[rows] == group]
         search.join(of_group, company[of_group], group, MatchMethod.ORDER)
+
+
+def _hanging_together(n: int, here: Int64, there: Int64) -> Int64:
+    """Per member the lowest one that it is paired with, directly or through others."""
+    lowest = np.arange(n)
+    while True:
+        before = lowest.copy()
+        of_pair = np.minimum(lowest[here], lowest[there])
+        np.minimum.at(lowest, here, of_pair)
+        np.minimum.at(lowest, there, of_pair)
+        lowest = lowest[lowest]
+        if np.array_equal(before, lowest):
+            return lowest
 
 
 def _role(members: Members) -> Int64:

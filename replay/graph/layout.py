@@ -140,8 +140,7 @@ def find_meetings(recorded: Recorded, members_expected: Int64, kind: Int64) -> M
 def _outside_of_all(
     member: MemberRows, last_start_ns: Int64, go_ns: Int64, members_expected: Int64
 ) -> Int64:
-    """Per collective: from its last start to the latest transfer of who waits for all, where
-    members are missing."""
+    """Per collective that lacks members: from its last start to the last transfer of who waits."""
     latest_go_ns = last_start_ns.copy()
     of_all = member.waits_for_all
     np.maximum.at(latest_go_ns, member.collective[of_all], go_ns[of_all])

@@ -73,6 +73,11 @@ def test_without_a_known_root_all_wait_for_all(operation: str) -> None:
     assert matched.awaited.lists() == [None] * 4
 
 
+def test_a_root_that_each_rank_takes_itself_for_is_none() -> None:
+    matched = run([member(rank, "broadcast", Rank=rank) for rank in range(4)])
+    assert matched.awaited.lists() == [None] * 4
+
+
 def test_a_root_without_a_file_is_waited_for_outside() -> None:
     matched = run([member(rank, "broadcast", Rank=3) for rank in range(3)], files=3)
     assert matched.awaited.lists() == [[ABSENT]] * 3

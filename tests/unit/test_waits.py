@@ -62,9 +62,7 @@ def test_a_member_that_ended_before_the_last_one_came_did_not_wait_for_it() -> N
 
 
 def test_an_end_before_go_within_clock_uncertainty_takes_the_transfer_of_the_others() -> None:
-    calls = replace(
-        one([44, 56, 0], [52, 68, 66]), uncertainty_ns=ints(18, 18, 18)
-    )
+    calls = replace(one([44, 56, 0], [52, 68, 66]), uncertainty_ns=ints(18, 18, 18))
     split = split_waits(calls)
     assert not split.early.any()
     assert split.transfer_ns.tolist() == [8, 12, 10]
