@@ -181,10 +181,13 @@ def test_who_waited_blames_its_own_neighbour(late: Replayed, tmp_path: Path) -> 
     assert rows == expected
 
 
-@pytest.fixture(name="three")
-def _three(tmp_path: Path) -> Replayed:
-    """The late last stage has no file."""
-    return read(pipeline(LATE_LAST_STAGE).write(tmp_path, (0, 1, 2)))
+@pytest.fixture(name="three", params=["no file", "not chosen"])
+def _three(request: pytest.FixtureRequest, tmp_path: Path) -> Replayed:
+    """The late last stage is not there."""
+    run = pipeline(LATE_LAST_STAGE)
+    if request.param == "no file":
+        return read(run.write(tmp_path, (0, 1, 2)))
+    return read(run.write(tmp_path), ranks=(0, 1, 2))
 
 
 def test_a_stage_without_a_file_is_waited_for_by_its_neighbour_alone(three: Replayed) -> None:
