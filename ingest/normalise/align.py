@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.awaited import Awaited, find_awaited
 from ingest.normalise.clashes import Clash
 from ingest.normalise.clock import FileClocks, Meetings, fit_file_clocks
 from ingest.normalise.collectives import Legs, Members
 from ingest.normalise.groups import CommGroup, FileFacts
 from ingest.normalise.matching import Grouping, MatchMethod, find_collectives
-from ingest.normalise.waits import ANYONE, Split, TimedCalls, split_waits
+from ingest.normalise.waits import Split, TimedCalls, split_waits
 from ingest.vocab import CollectiveKind
 
 Int64 = NDArray[np.int64]
@@ -79,6 +80,8 @@ class Matched:
     """Per member: MemberState."""
     split: Split
     """Per member: wait and transfer."""
+    awaited: Awaited
+    """Whom each member waits for."""
     operations: Operations
     method: tuple[MatchMethod, ...]
     """Per collective."""
@@ -107,18 +110,22 @@ def match(
     expected = _expected(members, legs, grouping, files, seen)
     clocks = _clocks(members, grouping, seen, files)
     uncertainty = _uncertainty(members, collective, seen, clocks)
-    start_ns = clocks.corrected(members.ts_ns, members.file)
+    awaited = find_awaited(
+        members,
+        legs,
+        collective=collective,
+        kind=kind,
+        partner_of_leg=grouping.partner_of_leg,
+    )
+    incomplete = (seen != expected)[collective]
     split = split_waits(
         TimedCalls(
             collective=collective,
-            kind=kind[collective],
-            rank=members.rank,
-            root=members.root,
-            start_ns=start_ns,
-            partners_ns=_partners_start(start_ns, grouping.partners),
+            start_ns=clocks.corrected(members.ts_ns, members.file),
             end_ns=clocks.corrected(members.end_ns, members.file),
+            awaited=awaited,
             call_type=_call_type(members, kind[collective], grouping.group[collective]),
-            missing=(seen != expected)[collective],
+            missing=np.where(awaited.everyone, incomplete, awaited.lacks_any()),
             uncertainty_ns=uncertainty[collective],
         )
     )
@@ -127,6 +134,7 @@ def match(
         collective=collective,
         state=state,
         split=split,
+        awaited=awaited,
         operations=Operations(
             kind=kind,
             group=grouping.group,
@@ -147,15 +155,6 @@ def match(
         unmatched=_unmatched(members, state),
         clashes=grouping.clashes,
     )
-
-
-def _partners_start(start_ns: Int64, partners: tuple[Int64, Int64]) -> Int64:
-    """Per member, when the last of its partners started; `ANYONE` for other than send/receive."""
-    here, there = partners
-    latest = np.full(len(start_ns), ANYONE)
-    for mine, theirs in ((here, there), (there, here)):
-        np.maximum.at(latest, mine, start_ns[theirs])
-    return latest
 
 
 def _kind(members: Members, legs: Legs, collective: Int64, seen: Int64) -> Int64:

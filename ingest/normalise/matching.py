@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.normalise.awaited import ABSENT
 from ingest.normalise.clashes import Clash, find_clashes
 from ingest.normalise.collectives import Legs, Members
 from ingest.normalise.groups import NO_GROUP, CommGroup, FileFacts
@@ -54,6 +55,8 @@ class Grouping:
     """Each member out of step, with one of another rank that it contradicts."""
     partners: tuple[Int64, Int64]
     """Members that send to, or receive from, each other: one row of each side."""
+    partner_of_leg: Int64
+    """Per leg: the member at its other end; `ABSENT` where none is found."""
     group: Int64
     """Per collective: index into `groups`; -1 where no communicator is known or found."""
     method: tuple[MatchMethod, ...]
@@ -89,6 +92,7 @@ class _Search:
     groups: list[CommGroup]
     clashes: list[Clash] = field(default_factory=list)
     partners: tuple[Int64, Int64] = (_NOBODY, _NOBODY)
+    partner_of_leg: Int64 = field(default_factory=_NOBODY.copy)
     method: list[MatchMethod] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
 
@@ -137,6 +141,7 @@ def find_collectives(
         desync=search.desync,
         clashes=tuple(search.clashes),
         partners=search.partners,
+        partner_of_leg=search.partner_of_leg,
         group=np.array(search.group, np.int64),
         method=tuple(search.method),
         groups=tuple(search.groups),
@@ -179,8 +184,8 @@ def _match_pairs(search: _Search, legs: Legs) -> None:
     same = np.zeros(len(legs.member), np.int64)
     exchange = np.full(len(legs.member), CollectiveKind.SEND_RECV, np.int64)
     calls = replace(calls, kind=exchange, size=legs.size_bytes, dtype=same, name=same)
-    company = np.arange(len(members.file))
     joined = []
+    search.partner_of_leg = np.full(len(legs.member), ABSENT, np.int64)
     key = np.stack((members.group_key[legs.member], legs.source, legs.target))
     for channel in _split_equal(key):
         rows = legs.member[channel]
@@ -190,21 +195,28 @@ def _match_pairs(search: _Search, legs: Legs) -> None:
         timed = not members.on_host[legs.member[channel]].any()
         i, j = align_pair(calls.take(left), calls.take(right), timed=timed)
         joined.append((legs.member[left[i]], legs.member[right[j]]))
-    for _ in joined:
-        before = company.copy()
-        for here, there in joined:
-            lowest = np.minimum(company[here], company[there])
-            np.minimum.at(company, here, lowest)
-            np.minimum.at(company, there, lowest)
-        if np.array_equal(before, company):
-            break
+        search.partner_of_leg[left[i]], search.partner_of_leg[right[j]] = joined[-1][::-1]
     if joined:
         here, there = (np.concatenate(side) for side in zip(*joined, strict=True))
         search.partners = here, there
+    company = _hanging_together(len(members.file), *search.partners)
     rows = np.unique(legs.member)
     for group in np.unique(members.group_key[rows]).tolist():
         of_group = rows[members.group_key[rows] == group]
         search.join(of_group, company[of_group], group, MatchMethod.ORDER)
+
+
+def _hanging_together(n: int, here: Int64, there: Int64) -> Int64:
+    """Per member the lowest one that it is paired with, directly or through others."""
+    lowest = np.arange(n)
+    while True:
+        before = lowest.copy()
+        of_pair = np.minimum(lowest[here], lowest[there])
+        np.minimum.at(lowest, here, of_pair)
+        np.minimum.at(lowest, there, of_pair)
+        lowest = lowest[lowest]
+        if np.array_equal(before, lowest):
+            return lowest
 
 
 def _role(members: Members) -> Int64:

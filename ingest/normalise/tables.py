@@ -16,6 +16,7 @@ from ingest.lexicon.lexer import NUMBER
 from ingest.lexicon.shapes import decoded
 from ingest.lexicon.words import Words, text
 from ingest.normalise.align import MemberState, Operations
+from ingest.normalise.awaited import Awaited
 from ingest.normalise.correlate import Links
 from ingest.normalise.device_repairs import MOVED
 from ingest.normalise.device_times import DeviceTimes
@@ -630,8 +631,18 @@ def _collective_rank(rows: Rows) -> pl.DataFrame:
             "transfer_dur": matched.split.transfer_ns,
             "outside_wait_dur": matched.split.outside_wait_ns,
             "state": pl.Series(states, dtype=pl.String),
+            "waits_for": _waits_for(matched.awaited, members.slice_id),
         }
     )
+
+
+def _waits_for(awaited: Awaited, slice_id: Int64) -> pl.Series:
+    """Per member the slices it waits for, NULL among them for one without a file; NULL for all."""
+    of_row = dict(enumerate(slice_id.tolist()))
+    lists = [
+        None if rows is None else [of_row.get(row) for row in rows] for rows in awaited.lists()
+    ]
+    return pl.Series(lists, dtype=pl.List(pl.Int64))
 
 
 def _import_stat(gathered: Gathered) -> pl.DataFrame:

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.vocab import CollectiveKind
+from ingest.normalise.awaited import ABSENT, Awaited
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 MIN_EQUAL_CALLS = 3
-ANYONE = np.iinfo(np.int64).min
-"""Instead of a partner's start: the member waits for all others."""
 _UNKNOWN = -1
-_ROOT_FIRST = (CollectiveKind.BROADCAST, CollectiveKind.SCATTER)
-_ROOT_LAST = (CollectiveKind.REDUCE, CollectiveKind.GATHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +20,13 @@ class TimedCalls:
 
     collective: Int64
     """Dense from 0."""
-    kind: Int64
-    rank: Int64
-    root: Int64
-    """Global rank of the root; -1 where not known or without a root."""
     start_ns: Int64
-    partners_ns: Int64
-    """Latest start of those that the member sends to or receives from; `ANYONE` for all."""
     end_ns: Int64
+    awaited: Awaited
     call_type: Int64
     """The same number for equal calls (kind, size, dtype, communicator, name); -1 without size."""
     missing: Bool
-    """Some member of the collective is not in the files."""
+    """Some member that it waits for is not in the files."""
     uncertainty_ns: Int64
     """How far the clocks of the member files may be apart."""
 
@@ -63,10 +54,8 @@ class Split:
 def split_waits(calls: TimedCalls) -> Split:
     """Split each member's duration at `go`, the moment at which those it waits for have started.
 
-    Every member waits for the last one; receivers of a broadcast or scatter wait for the root
-    only; in a reduce or gather only the root waits; who sends and receives waits for its partners,
-    which may have others in turn. Where ranks are missing, the transfer is
-    that of the fastest of three or more equal calls, capped by what was measured.
+    Where ranks that it waits for are missing, its transfer is that of the fastest of three or more
+    equal calls, capped by what was measured.
     """
     n = int(calls.collective.max()) + 1 if len(calls.collective) else 0
     go = np.full(n, np.iinfo(np.int64).min)
@@ -106,19 +95,11 @@ def _typical(calls: TimedCalls, moved_ns: Int64, resolved: Bool) -> Int64:
 
 def _moment(calls: TimedCalls, go: Int64) -> Int64:
     """Per member: the start of the last member it waits for (its own start when of none)."""
-    moment = go[calls.collective]
-    is_root = calls.rank == calls.root
-    has_root = np.zeros(len(go), dtype=bool)
-    has_root[calls.collective[is_root]] = True
-    rooted = has_root[calls.collective]
-    root_start = np.full(len(go), np.iinfo(np.int64).min)
-    root_start[calls.collective[is_root]] = calls.start_ns[is_root]
-    first = rooted & np.isin(calls.kind, _ROOT_FIRST)
-    moment = np.where(first, np.maximum(root_start[calls.collective], calls.start_ns), moment)
-    last = rooted & ~is_root & np.isin(calls.kind, _ROOT_LAST)
-    moment = np.where(last, calls.start_ns, moment)
-    paired = calls.partners_ns != ANYONE
-    return np.where(paired, np.maximum(calls.partners_ns, calls.start_ns), moment)
+    awaited = calls.awaited
+    moment = np.where(awaited.everyone, go[calls.collective], calls.start_ns)
+    here = awaited.other != ABSENT
+    np.maximum.at(moment, awaited.member[here], calls.start_ns[awaited.other[here]])
+    return moment
 
 
 def _fastest_equal_call(calls: TimedCalls, measured_ns: Int64) -> tuple[Int64, Bool]:

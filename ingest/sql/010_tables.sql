@@ -81,7 +81,8 @@ CREATE TABLE store.collective (
 
 CREATE TABLE store.collective_rank (
     coll_id BIGINT, rank BIGINT, kernel_id BIGINT, op_id BIGINT, ts BIGINT, dur BIGINT,
-    wait_dur BIGINT, transfer_dur BIGINT, outside_wait_dur BIGINT, state VARCHAR
+    wait_dur BIGINT, transfer_dur BIGINT, outside_wait_dur BIGINT, state VARCHAR,
+    waits_for BIGINT[]
 );
 
 CREATE TABLE store.flow (

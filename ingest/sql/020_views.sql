@@ -439,7 +439,8 @@ SELECT
     m.wait_dur,
     m.transfer_dur,
     m.outside_wait_dur,
-    m.state
+    m.state,
+    m.waits_for
 FROM store.collective_rank AS m;
 COMMENT ON VIEW collective_rank IS 'Members of collectives.';
 COMMENT ON COLUMN collective_rank.coll_id IS 'Operation.';
@@ -456,6 +457,8 @@ COMMENT ON COLUMN collective_rank.outside_wait_dur IS
     'Part of the wait that is for ranks without a file, ns.';
 COMMENT ON COLUMN collective_rank.state IS
     'matched, absent (no file of a partner), uncovered (no counterpart) or desync.';
+COMMENT ON COLUMN collective_rank.waits_for IS
+    'kernel_id of the members whose arrival it waits for: partners of a send or receive, the root of a broadcast; a NULL among them has no file. Empty: of none; NULL: of all members.';
 
 CREATE VIEW flow AS
 SELECT

@@ -94,17 +94,74 @@ COMMENT ON COLUMN collective_skew.wait_dur IS 'Sum of the waits of its members, 
 COMMENT ON COLUMN collective_skew.is_resolvable IS
     'The skew is above the uncertainty of the clocks of its ranks.';
 
+CREATE VIEW collective_late AS
+WITH
+last AS (
+    SELECT m.coll_id, ARG_MAX(m.kernel_id, (m.ts, m.kernel_id)) AS kernel_id
+    FROM store.collective_rank AS m
+    GROUP BY m.coll_id
+    HAVING COUNT(*) > 1
+),
+pair AS (
+    SELECT m.kernel_id, UNNEST(m.waits_for) AS other_id FROM store.collective_rank AS m
+),
+awaited AS (
+    SELECT p.kernel_id, ARG_MAX(o.kernel_id, (o.ts, -o.kernel_id)) AS late_id
+    FROM pair AS p
+    JOIN store.collective_rank AS o ON o.kernel_id = p.other_id
+    GROUP BY p.kernel_id
+),
+waiting AS (
+    SELECT
+        m.coll_id,
+        m.rank,
+        IF(m.waits_for IS NULL, t.kernel_id, a.late_id) AS late_id,
+        m.wait_dur - m.outside_wait_dur AS wait_dur
+    FROM store.collective_rank AS m
+    JOIN last AS t ON t.coll_id = m.coll_id
+    LEFT JOIN awaited AS a ON a.kernel_id = m.kernel_id
+),
+late AS (
+    SELECT
+        w.coll_id,
+        w.late_id,
+        COUNT(*) AS waiting,
+        SUM(w.wait_dur)::BIGINT AS wait_dur
+    FROM waiting AS w
+    JOIN store.collective_rank AS o ON o.kernel_id = w.late_id
+    WHERE o.rank <> w.rank AND w.wait_dur > 0
+    GROUP BY w.coll_id, w.late_id
+)
+SELECT
+    m.coll_id,
+    m.rank,
+    m.kernel_id,
+    COALESCE(l.waiting, 0) AS waiting,
+    COALESCE(l.wait_dur, 0) AS wait_dur
+FROM last AS t
+LEFT JOIN late AS l ON l.coll_id = t.coll_id
+JOIN store.collective_rank AS m ON m.kernel_id = COALESCE(l.late_id, t.kernel_id);
+COMMENT ON VIEW collective_late IS
+    'Whom the members of each operation waited for: the last one, or its own partners and roots.';
+COMMENT ON COLUMN collective_late.coll_id IS 'Operation with two members or more in these files.';
+COMMENT ON COLUMN collective_late.rank IS
+    'Rank that others waited for; the last one where nobody waited.';
+COMMENT ON COLUMN collective_late.kernel_id IS 'Slice of its member.';
+COMMENT ON COLUMN collective_late.waiting IS 'How many members waited for it.';
+COMMENT ON COLUMN collective_late.wait_dur IS 'Sum of what these waited, ns.';
+
 CREATE VIEW straggler AS
 WITH
 member AS (
     SELECT
         m.rank,
         m.wait_dur,
-        s.is_resolvable AND s.last_rank = m.rank AS is_last,
-        s.wait_dur - m.wait_dur AS others_wait_dur,
+        s.is_resolvable AND l.rank IS NOT NULL AS is_last,
+        l.wait_dur AS others_wait_dur,
         call.ts + call.dur > s.ts AS is_host_late
     FROM store.collective_rank AS m
     JOIN collective_skew AS s ON s.coll_id = m.coll_id
+    LEFT JOIN collective_late AS l ON l.kernel_id = m.kernel_id
     LEFT JOIN store.kernel AS k ON k.id = m.kernel_id
     LEFT JOIN store.slice AS call ON call.id = k.runtime_id
 )
@@ -125,10 +182,10 @@ COMMENT ON VIEW straggler IS 'Which rank comes last to collectives, and what tha
 COMMENT ON COLUMN straggler.rank IS 'Rank.';
 COMMENT ON COLUMN straggler.operations IS 'Operations in which it and another rank are seen.';
 COMMENT ON COLUMN straggler.times_last IS
-    'In how many it came last, by more than the clocks are uncertain.';
+    'In how many it came last of those that some member waited for, by more than the clocks are uncertain.';
 COMMENT ON COLUMN straggler.last_frac IS 'Share of its operations, 0 to 1.';
 COMMENT ON COLUMN straggler.caused_wait_dur IS
-    'Sum of what the others waited in these, ns.';
+    'Sum of what the others waited for it in these, ns.';
 COMMENT ON COLUMN straggler.own_wait_dur IS 'Sum of what it waited for others, ns.';
 COMMENT ON COLUMN straggler.host_late_wait_dur IS
     'Part of caused_wait_dur where its host launched after the first rank had arrived, ns; in the rest its device was late.';

@@ -23,12 +23,11 @@ def start_and_duration(
     ts_ns[: layout.n_host], dur_ns[: layout.n_host] = host_tasks.ts_ns, host_tasks.dur_ns
     ts_ns[layout.first_of_device] = device.ts_ns
     dur_ns[layout.first_of_device] = device.end_ns - device.ts_ns
-    outside_ns = meetings.outside_ns[member.collective]
     ts_ns[layout.arrive_of_member] = member.ts_ns
-    dur_ns[layout.arrive_of_member] = outside_ns
+    dur_ns[layout.arrive_of_member] = meetings.outside_ns
     ts_ns[layout.transfer_of_member] = meetings.go_ns
     dur_ns[layout.transfer_of_member] = member.end_ns - meetings.go_ns
-    ts_ns[layout.meet_of_collective] = meetings.last_start_ns + meetings.outside_ns
+    ts_ns[layout.meet_of_collective] = meetings.met_ns
     return ts_ns, dur_ns
 
 
@@ -154,12 +153,18 @@ def _step_and_fixed(
 
 
 def _spread_to_meetings(parts: Parts, fixed: Bool) -> Bool:
-    """A collective is fixed for all members when it is for one: it began before the steps."""
-    member, layout = parts.recorded.member, parts.layout
+    """A transfer is fixed when one that it waits for is: that began before the steps.
+
+    Who waits for all is fixed with any member of the collective, and so is the meeting.
+    """
+    member, awaited, layout = parts.recorded.member, parts.recorded.awaited, parts.layout
+    own = fixed[layout.transfer_of_member]
     any_fixed = np.zeros(len(layout.meet_of_collective), bool)
-    any_fixed[member.collective[fixed[layout.transfer_of_member]]] = True
+    any_fixed[member.collective[own]] = True
+    spread = own | (member.waits_for_all & any_fixed[member.collective])
+    spread[awaited.member[own[awaited.other] & (awaited.other >= 0)]] = True
     fixed = fixed.copy()
-    fixed[layout.transfer_of_member] = any_fixed[member.collective]
+    fixed[layout.transfer_of_member] = spread
     fixed[layout.meet_of_collective] = any_fixed
     return fixed
 

@@ -12,7 +12,7 @@ from replay.graph.events import EventPairs
 from replay.graph.host_tasks import HostTasks
 from replay.graph.lessons import Lessons
 from replay.graph.queues import FullQueues
-from replay.graph.recorded import Recorded
+from replay.graph.recorded import MemberRows, Recorded, take
 from replay.graph.silence import Stretches
 from replay.graph.streams import Streams
 
@@ -36,16 +36,20 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meetings:
-    """When the members of each collective had all arrived, and from when each moved data."""
+    """When those that each member waits for had arrived, and from when it moved data."""
 
-    last_start_ns: Int64
-    """Per collective: latest start of the members in the files."""
+    met_ns: Int64
+    """Per collective: latest arrival of its members, those that are not in the files among them."""
     outside_ns: Int64
-    """Per collective: how much longer members that are not in the files let it wait."""
+    """Per member: how much longer members that are not in the files let it wait."""
     go_ns: Int64
     """Per member: start of its transfer."""
     early: Bool
-    """Per member: its transfer began before all had arrived, so it did not wait for all."""
+    """Per member that waits for all: its transfer began before all had arrived."""
+    lacks_partner: Bool
+    """Per member that waits for some: one of these is not in the files."""
+    followed: Bool
+    """Per pair of `Recorded.awaited`: the transfer began after the arrival waited for."""
     edge: Int8
     """Per member: EdgeKind of what it waits for, `P2P` for sends and receives."""
 
@@ -106,20 +110,48 @@ def find_meetings(recorded: Recorded, members_expected: Int64, kind: Int64) -> M
         members_expected: per collective, how many members it has in the job.
         kind: per collective, its CollectiveKind.
     """
-    member = recorded.member
-    n_collectives = len(recorded.collective_ids)
+    member, awaited = recorded.member, recorded.awaited
     go_ns = np.clip(member.end_ns - member.transfer_ns, member.ts_ns, member.end_ns)
-    last_start_ns = np.full(n_collectives, np.iinfo(np.int64).min)
+    last_start_ns = np.full(len(recorded.collective_ids), np.iinfo(np.int64).min)
     np.maximum.at(last_start_ns, member.collective, member.ts_ns)
-    latest_go_ns = np.full(n_collectives, np.iinfo(np.int64).min)
-    np.maximum.at(latest_go_ns, member.collective, go_ns)
-    seen = np.bincount(member.collective, minlength=n_collectives)
-    outside_ns = np.where(seen < members_expected, latest_go_ns - last_start_ns, 0)
-    outside_ns = np.maximum(outside_ns, 0)
-    meet_ns = (last_start_ns + outside_ns)[member.collective]
-    early = go_ns < meet_ns - thresholds.MEETING_TOLERANCE_NS
-    paired = np.isin(kind, PAIR_KINDS)[member.collective]
-    edge = np.where(paired, EdgeKind.P2P, EdgeKind.COLLECTIVE).astype(np.int8)
-    return Meetings(
-        last_start_ns=last_start_ns, outside_ns=outside_ns, go_ns=go_ns, early=early, edge=edge
+    lacks_partner = np.zeros(len(member), bool)
+    lacks_partner[awaited.member[awaited.other < 0]] = True
+    outside_ns = np.where(
+        member.waits_for_all,
+        _outside_of_all(member, last_start_ns, go_ns, members_expected)[member.collective],
+        np.where(lacks_partner, go_ns - _last_awaited_ns(recorded), 0),
     )
+    outside_ns = np.maximum(outside_ns, 0)
+    met_ns = last_start_ns.copy()
+    np.maximum.at(met_ns, member.collective, member.ts_ns + outside_ns)
+    late_ns = go_ns + thresholds.MEETING_TOLERANCE_NS
+    paired = np.isin(kind, PAIR_KINDS)[member.collective]
+    return Meetings(
+        met_ns=met_ns,
+        outside_ns=outside_ns,
+        go_ns=go_ns,
+        early=member.waits_for_all & (late_ns < met_ns[member.collective]),
+        lacks_partner=lacks_partner,
+        followed=take(member.ts_ns, awaited.other) <= late_ns[awaited.member],
+        edge=np.where(paired, EdgeKind.P2P, EdgeKind.COLLECTIVE).astype(np.int8),
+    )
+
+
+def _outside_of_all(
+    member: MemberRows, last_start_ns: Int64, go_ns: Int64, members_expected: Int64
+) -> Int64:
+    """Per collective that lacks members: from its last start to the last transfer of who waits."""
+    latest_go_ns = last_start_ns.copy()
+    of_all = member.waits_for_all
+    np.maximum.at(latest_go_ns, member.collective[of_all], go_ns[of_all])
+    seen = np.bincount(member.collective, minlength=len(last_start_ns))
+    return np.where(seen < members_expected, latest_go_ns - last_start_ns, 0)
+
+
+def _last_awaited_ns(recorded: Recorded) -> Int64:
+    """Per member: the latest start of those it waits for one by one, its own included."""
+    member, awaited = recorded.member, recorded.awaited
+    last_ns = member.ts_ns.copy()
+    here = awaited.other >= 0
+    np.maximum.at(last_ns, awaited.member[here], member.ts_ns[awaited.other[here]])
+    return last_ns

@@ -7,7 +7,7 @@ import numpy as np
 
 from ingest.store import Store
 from ingest.vocab import RuntimeKind
-from replay.graph.arrays import Int64
+from replay.graph.arrays import Bool, Int64
 
 SQL = Path(__file__).with_name("sql")
 
@@ -77,9 +77,21 @@ class MemberRows:
     ts_ns: Int64
     end_ns: Int64
     transfer_ns: Int64
+    waits_for_all: Bool
+    """It waits for every member of its collective; else for those of `AwaitedRows`."""
 
     def __len__(self) -> int:
         return len(self.slice_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitedRows:
+    """Pairs (who waits, for whom) of members that do not wait for all."""
+
+    member: Int64
+    """Member row, ascending."""
+    other: Int64
+    """Member row waited for; -1 for one that is not in the chosen files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +127,7 @@ class Recorded:
     host: HostRows
     device: DeviceRows
     member: MemberRows
+    awaited: AwaitedRows
     sync: SyncRows
     step: StepRows
     names: tuple[str, ...]
@@ -137,6 +150,7 @@ def load(store: Store, trace_ids: tuple[int, ...], ranks: tuple[int, ...]) -> Re
         host=host,
         device=device,
         member=member,
+        awaited=_awaited(store, params, _row_lookup(member.slice_id)),
         sync=_sync(store, params, position),
         step=_step(store, params, position, utids),
         names=tuple(str(name) for name in names["name"]),
@@ -240,7 +254,15 @@ def _member(
         ts_ns=columns["ts_ns"],
         end_ns=columns["end_ns"],
         transfer_ns=columns["transfer_ns"],
+        waits_for_all=columns["waits_for_all"].astype(bool),
     ), ids
+
+
+def _awaited(store: Store, params: dict[str, object], member_row_of: "_Lookup") -> AwaitedRows:
+    columns = _integers(store, "awaited.sql", params)
+    return AwaitedRows(
+        member=member_row_of(columns["slice_id"]), other=member_row_of(columns["other_id"])
+    )
 
 
 def _sync(store: Store, params: dict[str, object], position: Int64) -> SyncRows:

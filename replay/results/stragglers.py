@@ -7,8 +7,9 @@ import numpy as np
 from ingest.vocab import LaneKind, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph import thresholds
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 from replay.graph.facts import GraphFacts
+from replay.graph.outside import outside_waiters
 from replay.results.causes import NOT_FETCHING, Cause, Fetching, fetching_ns, task_causes
 from replay.results.cover import cover, disjoint
 from replay.results.metrics import step_times
@@ -20,7 +21,10 @@ NOT_RESOLVED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meetings:
-    """Collectives with two members or more in these files, in the order of `graph.collectives`."""
+    """Collectives with two members or more in these files, in the order of `graph.collectives`.
+
+    An exchange in which several members let their partners wait has one row for each of these.
+    """
 
     collective: Int64
     """Index into `graph.collectives`."""
@@ -28,11 +32,11 @@ class Meetings:
     """Index into `graph.steps` of the step in which the last member was issued; -1 outside."""
     last_rank: Int64
     late_ns: Int64
-    """Last arrival minus the median arrival of the others."""
+    """Last arrival minus the median arrival of those that waited for it."""
     skew_ns: Int64
     """Last minus first arrival."""
     caused_wait_ns: Int64
-    """Sum of what the other members waited."""
+    """Sum of what these waited."""
     exposed_wait_ns: Int64
     """Part of that inside the steps in which no compute and no transfer hid the waiting."""
     resolved: Bool
@@ -118,20 +122,17 @@ def stragglers(
     that exceeds the median of the other members most is named.
     """
     members = _members(graph, schedule)
-    order, first = _by_collective(members, len(graph.collectives.kind))
-    seen = np.diff(first)
-    chosen = np.flatnonzero(seen > 1)
-    last = order[first[chosen + 1] - 1]
+    waits = _waits_for(graph, schedule, members)
     exposed_ns = _exposed(graph, schedule, members)
     spent_ns, longest = _segments(graph, schedule, members, fetching)
     uncertain_ns = _uncertainty(graph, facts)
-    rows = []
-    for number, late in zip(chosen.tolist(), last.tolist(), strict=True):
-        mine = order[first[number] : first[number + 1]]
-        rows.append(_meeting(members, mine, late, exposed_ns, spent_ns, uncertain_ns))
+    rows = [
+        _meeting(members, mine, late, exposed_ns, spent_ns, uncertain_ns) for late, mine in waits
+    ]
+    last = np.array([late for late, _ in waits], np.int64)
     columns = np.array(rows, np.int64).reshape(-1, 6).T
     meetings = Meetings(
-        collective=chosen,
+        collective=members.collective[last],
         step=graph.tasks.step[members.arrive[last]].astype(np.int64),
         last_rank=members.rank[last],
         late_ns=columns[0],
@@ -169,11 +170,47 @@ def _members(graph: TaskGraph, schedule: Schedule) -> _Members:
     )
 
 
-def _by_collective(members: _Members, n_collectives: int) -> tuple[Int64, Int64]:
-    """Members by (collective, arrival), and where each collective begins."""
+def _waits_for(graph: TaskGraph, schedule: Schedule, members: _Members) -> list[tuple[int, Int64]]:
+    """Who let others wait: a late member, and it with all whose transfer its arrival held back.
+
+    Where all wait for all that is the last one of a collective, with everyone. In an exchange of
+    several pairs each late partner counts on its own. Where nobody waited for anybody: the last
+    one. Ordered by collective and arrival.
+    """
     order = np.lexsort((members.at_ns, members.collective))
-    first = np.searchsorted(members.collective[order], np.arange(n_collectives + 1))
-    return order, first
+    first = np.searchsorted(members.collective[order], np.arange(len(graph.collectives.kind) + 1))
+    several = np.flatnonzero(np.diff(first) > 1)
+    last = np.full(len(graph.collectives.kind), NONE, np.int64)
+    last[several] = order[first[several + 1] - 1]
+    held_by = _held_by(graph, schedule, members, last)
+    by_holder = np.argsort(held_by, kind="stable")
+    place = np.searchsorted(held_by[by_holder], np.arange(len(held_by) + 1))
+    waited = held_by != np.arange(len(held_by))
+    late = np.unique(held_by[waited & (last[members.collective] != NONE)])
+    unwaited = np.setdiff1d(several, members.collective[late])
+    found = [
+        (one, np.union1d(by_holder[place[one] : place[one + 1]], one)) for one in late.tolist()
+    ]
+    found += [
+        (int(last[number]), order[first[number] : first[number + 1]])
+        for number in unwaited.tolist()
+    ]
+    return sorted(found, key=lambda row: (members.collective[row[0]], members.at_ns[row[0]]))
+
+
+def _held_by(graph: TaskGraph, schedule: Schedule, members: _Members, last: Int64) -> Int64:
+    """Per member the one whose arrival bound its transfer.
+
+    The last of the collective where all wait for all, and where a wait follows the own arrival:
+    the clocks do not tell for whom.
+    """
+    edge = schedule.blocked_by[members.arrive + 1]
+    source = np.where(edge >= 0, graph.edges.src[edge], NONE)
+    member_of_task = np.full(graph.n_tasks + 1, NONE, np.int64)
+    member_of_task[members.arrive] = np.arange(len(members.arrive))
+    held_by = member_of_task[source]
+    own = (held_by == np.arange(len(held_by))) & (members.wait_ns > 0)
+    return np.where((held_by == NONE) | own, last[members.collective], held_by)
 
 
 def _meeting(
@@ -263,7 +300,7 @@ def _outside(graph: TaskGraph, schedule: Schedule, members: _Members) -> tuple[i
     calls = graph.collectives
     boundary_ns = step_times(graph, schedule).boundary_ns
     inside = (members.at_ns >= boundary_ns[0]) & (members.at_ns < boundary_ns[-1])
-    partial = inside & (calls.members_seen < calls.members_expected)[members.collective]
+    partial = inside & outside_waiters(graph).either[members.arrive + 1]
     estimate_ns = members.outside_ns[partial]
     after_ns = schedule.end_ns[members.arrive[partial] + 1] - members.at_ns[partial]
     after_ns = after_ns - members.wait_ns[partial]

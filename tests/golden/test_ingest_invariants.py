@@ -39,6 +39,16 @@ NEVER = {
         WHERE wait_dur + transfer_dur != dur OR least(wait_dur, transfer_dur) < 0
             OR outside_wait_dur NOT BETWEEN 0 AND wait_dur
     """,
+    "a member waits for itself or for one of another operation": """
+        FROM (SELECT *, unnest(waits_for) AS other_id FROM collective_rank) AS m
+        JOIN collective_rank AS o ON o.kernel_id = m.other_id
+        WHERE o.coll_id != m.coll_id OR o.kernel_id = m.kernel_id
+    """,
+    "a member waits for a row that is no member": """
+        FROM (SELECT unnest(waits_for) AS other_id FROM collective_rank) AS m
+        WHERE other_id IS NOT NULL
+            AND other_id NOT IN (SELECT kernel_id FROM collective_rank)
+    """,
     "members are counted wrong": """
         FROM collective c JOIN (
             SELECT coll_id, count(*) AS n, max(ts) AS last FROM collective_rank GROUP BY coll_id

@@ -340,6 +340,14 @@ CASES = (
         ],
     ),
     Case(
+        "collective_late",
+        _two_ranks,
+        "SELECT c.seq, l.rank, l.waiting, l.wait_dur, l.kernel_id = m.kernel_id"
+        " FROM collective_late AS l JOIN collective AS c USING (coll_id)"
+        " JOIN collective_rank AS m ON m.coll_id = l.coll_id AND m.rank = l.rank ORDER BY c.seq",
+        [(0, 1, 1, 20_000, True), (1, 0, 1, 10_000, True), (2, 1, 0, 0, True)],
+    ),
+    Case(
         "straggler",
         _two_ranks,
         "SELECT * FROM straggler",

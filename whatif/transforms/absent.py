@@ -11,7 +11,8 @@ import numpy as np
 from ingest.units import BytesPerSecond
 from ingest.vocab import TaskKind
 from replay.engine.run import replay
-from replay.graph.arrays import Bool, Collectives, Int64, TaskGraph
+from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.outside import incomplete, outside_waiters
 from whatif.models import collectives as model
 from whatif.models.bound import Bound
 from whatif.models.hardware import find
@@ -19,12 +20,6 @@ from whatif.transforms.base import with_durations
 from whatif.transforms.nvlink import inside_node, link_domain
 
 AS_RECORDED = "the range holds the case that members that are not in the files arrive as recorded"
-
-
-def incomplete(calls: Collectives) -> Bool:
-    """Per collective, whether members are missing in the files."""
-    missing: Bool = calls.members_seen < calls.members_expected
-    return missing
 
 
 def with_modelled_transfers(graph: TaskGraph) -> TaskGraph:
@@ -75,11 +70,12 @@ def with_transfers(graph: TaskGraph, transfer_ns: Int64) -> TaskGraph:
 
     Args:
         graph: of the unchanged run.
-        transfer_ns: per collective; where it differs from that of the graph the split moves.
+        transfer_ns: per collective; where it differs from that of the graph, the split of members
+            that may wait for missing ranks moves.
     """
     tasks, calls = graph.tasks, graph.collectives
     moved_ns = np.append(transfer_ns - calls.transfer_ns, 0)[tasks.collective]
-    arrive = np.flatnonzero((tasks.kind == TaskKind.ARRIVE) & (moved_ns != 0))
+    arrive = np.flatnonzero(outside_waiters(graph).either & (moved_ns != 0)) - 1
     moved_ns = np.minimum(moved_ns[arrive], tasks.dur_ns[arrive])
     dur_ns = tasks.dur_ns.copy()
     moved_ns = np.maximum(moved_ns, -dur_ns[arrive + 1])
@@ -94,16 +90,15 @@ def arriving_as_recorded(graph: TaskGraph) -> TaskGraph | None:
 
     None where no collective lacks members, or a scenario took their time away.
     """
-    tasks = graph.tasks
-    missing = np.append(incomplete(graph.collectives), False)
-    of_missing = missing[tasks.collective]
-    transfer = of_missing & (tasks.kind == TaskKind.TRANSFER) & (tasks.dur_ns > 0)
+    tasks, waiters = graph.tasks, outside_waiters(graph)
+    transfer = waiters.either & (tasks.dur_ns > 0)
     if not transfer.any():
         return None
-    kept = np.zeros(len(missing), bool)
+    kept = np.zeros(len(graph.collectives.kind) + 1, bool)
     kept[tasks.collective[transfer]] = True
-    meet = (tasks.kind == TaskKind.MEET) & kept[tasks.collective]
-    release_ns = np.where(meet, np.maximum(tasks.release_ns, tasks.ts_ns), tasks.release_ns)
+    pinned = (tasks.kind == TaskKind.MEET) & kept[tasks.collective]
+    pinned |= transfer & waiters.alone
+    release_ns = np.where(pinned, np.maximum(tasks.release_ns, tasks.ts_ns), tasks.release_ns)
     arrive = (tasks.kind == TaskKind.ARRIVE) & kept[tasks.collective]
     dur_ns = np.where(arrive, 0, tasks.dur_ns)
     return replace(graph, tasks=replace(tasks, dur_ns=dur_ns, release_ns=release_ns))

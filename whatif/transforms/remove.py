@@ -53,16 +53,18 @@ class Remove(
 def _whole_collectives(graph: TaskGraph, chosen: Bool) -> tuple[Bool, int]:
     """With one member go all; also how many collectives had members that were not selected.
 
-    A collective that began before the first step keeps its arrivals too.
+    Members that began before the first step stay, with their arrivals.
     """
     tasks = graph.tasks
-    member = np.isin(tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER))
+    member = (tasks.kind == TaskKind.TRANSFER) & ~tasks.fixed
+    member[np.flatnonzero(member) - 1] = True
     removed = np.zeros(len(graph.collectives.kind) + 1, bool)
     removed[tasks.collective[chosen & (tasks.kind == TaskKind.TRANSFER)]] = True
     removed[NONE] = False
     all_members = member & removed[tasks.collective]
     left = all_members & ~chosen & (tasks.kind == TaskKind.TRANSFER)
-    return np.where(member, all_members, chosen), len(np.unique(tasks.collective[left]))
+    of_any = np.isin(tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER))
+    return np.where(of_any, all_members, chosen), len(np.unique(tasks.collective[left]))
 
 
 def _idle_callers(graph: TaskGraph, gone: Bool) -> Bool:
