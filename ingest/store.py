@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -277,7 +278,7 @@ class Store:
         try:
             with os.fdopen(handle, "wb") as copy, self._file.reader() as original:
                 shutil.copyfileobj(original, copy, _COPIED_AT_ONCE)
-                os.fchmod(copy.fileno(), os.fstat(self._file.number).st_mode)
+                os.fchmod(copy.fileno(), os.fstat(self._file.number).st_mode | stat.S_IWUSR)
             with _writing(), type(self)(duckdb.connect(name, config=_FILLING), Path(name)) as store:
                 store._connection.begin()
                 store.run_file(RESULTS_FILE)
@@ -458,6 +459,10 @@ def _writing() -> Iterator[None]:
     """
     try:
         yield
+    except RuntimeError as error:
+        if str(error) == _INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
     except duckdb.Error as error:
         if "KeyboardInterrupt" in str(error):
             raise KeyboardInterrupt from error

@@ -143,7 +143,9 @@ def build(
         names=recorded.names,
     )
     facts = _facts(store, files, parts, found, edge_list, known)
-    return Built(graph=graph, facts=replace(facts, streams_held=len(held)))
+    return Built(
+        graph=graph, facts=replace(facts, streams_held=len(held), steps_left_out=windows.left_out)
+    )
 
 
 def _released(parts: Parts, tasks: Tasks, edge_list: EdgeList) -> tuple[Edges, Int64, Int64]:

@@ -22,6 +22,8 @@ class FileFacts:
     clock_uncertainty_ns: int | None
     device_clock_offset_ns: int
     complete: bool
+    steps_recorded: int = 0
+    """`ProfilerStep` windows of the file, whole or not."""
     has_shapes: bool = True
     """Input shapes of operators were recorded."""
     has_stacks: bool = True
@@ -59,6 +61,8 @@ class GraphFacts:
     has_device: bool
     moved_ns: int
     """Device time moved by repairs (kernels before their launch), in ns of task time."""
+    steps_left_out: int = 0
+    """Whole recorded steps that are not in the longest run of steps that all files share."""
     streams_held: int = 0
     """Streams whose first task waited for work that was launched before the recording began."""
     out_of_step: tuple[str, ...] = ()

@@ -58,6 +58,7 @@ def _file_facts(row: dict[str, object]) -> FileFacts:
         clock_uncertainty_ns=_recorded(row["clock_uncertainty_ns"]),
         device_clock_offset_ns=_whole(row["device_clock_offset_ns"]),
         complete=bool(row["complete"]),
+        steps_recorded=_whole(row["steps_recorded"]),
         has_shapes=bool(row["has_shapes"]),
         has_stacks=bool(row["has_stacks"]),
         has_sync_events=bool(row["has_sync_events"]),

@@ -19,6 +19,8 @@ class Windows:
     recorded: bool
     ts_ns: Int64
     end_ns: Int64
+    left_out: int = 0
+    """Whole recorded steps that are not in the longest run that all files share."""
 
 
 def choose_windows(recorded: Recorded, chosen: range | None) -> Windows:
@@ -30,7 +32,8 @@ def choose_windows(recorded: Recorded, chosen: range | None) -> Windows:
     step = recorded.step
     per_file = [_windows_of(step, position) for position in range(len(recorded.ranks))]
     common = sorted(set.intersection(*(set(windows) for windows in per_file)))
-    run = _longest_run(common)
+    run = _longest_run(common, per_file)
+    left_out = len(set[int]().union(*per_file)) - len(run)
     steps = [number for number in run if chosen is None or number in chosen]
     if chosen is not None and not steps:
         known = f"{run[0]} to {run[-1]}" if run else "none"
@@ -40,12 +43,19 @@ def choose_windows(recorded: Recorded, chosen: range | None) -> Windows:
         )
     if not steps:
         first_ns, last_ns = _span(recorded)
-        return Windows(steps=(0,), recorded=False, ts_ns=first_ns[:, None], end_ns=last_ns[:, None])
+        return Windows(
+            steps=(0,),
+            recorded=False,
+            ts_ns=first_ns[:, None],
+            end_ns=last_ns[:, None],
+            left_out=left_out,
+        )
     return Windows(
         steps=tuple(steps),
         recorded=True,
         ts_ns=np.array([[windows[n][0] for n in steps] for windows in per_file], np.int64),
         end_ns=np.array([[windows[n][1] for n in steps] for windows in per_file], np.int64),
+        left_out=left_out,
     )
 
 
@@ -56,11 +66,17 @@ def _windows_of(step: StepRows, position: int) -> dict[int, tuple[int, int]]:
     }
 
 
-def _longest_run(numbers: list[int]) -> list[int]:
+def _longest_run(numbers: list[int], per_file: list[dict[int, tuple[int, int]]]) -> list[int]:
+    """Consecutive numbers whose windows come one after the other in every file."""
     best: list[int] = []
     run: list[int] = []
     for number in numbers:
-        run = [*run, number] if run and number == run[-1] + 1 else [number]
+        goes_on = bool(run) and number == run[-1] + 1
+        goes_on = goes_on and all(
+            windows[run[-1]][0] <= windows[number][0] and windows[run[-1]][1] < windows[number][1]
+            for windows in per_file
+        )
+        run = [*run, number] if goes_on else [number]
         if len(run) > len(best):
             best = run
     return best

@@ -7,7 +7,7 @@
 SELECT
     p.module,
     SUM(p.total_dur) / 1e6 AS total_ms,
-    100 * SUM(p.total_dur) / SUM(SUM(p.total_dur)) OVER () AS percent,
+    100 * SUM(p.total_dur) / NULLIF(SUM(SUM(p.total_dur)) OVER (), 0) AS percent,
     COALESCE(SUM(p.dur) FILTER (p.class = 'host'), 0) / 1e6 AS host_ms,
     COALESCE(SUM(p.dur) FILTER (p.class <> 'host'), 0) / 1e6 AS device_ms,
     COUNT(*) AS pieces

@@ -4,7 +4,7 @@
 SELECT
     p.rank,
     SUM(p.total_dur) / 1e6 AS total_ms,
-    100 * SUM(p.total_dur) / SUM(SUM(p.total_dur)) OVER () AS percent,
+    100 * SUM(p.total_dur) / NULLIF(SUM(SUM(p.total_dur)) OVER (), 0) AS percent,
     COALESCE(SUM(p.dur) FILTER (p.class = 'host'), 0) / 1e6 AS host_ms,
     COALESCE(SUM(p.dur) FILTER (p.class = 'collective'), 0) / 1e6 AS collective_ms,
     COALESCE(SUM(p.dur) FILTER (p.class NOT IN ('host', 'collective')), 0) / 1e6 AS device_ms,

@@ -8,7 +8,7 @@ SELECT
     p.step,
     p.ts / 1e6 AS from_ms,
     p.total_dur / 1e6 AS total_ms,
-    100 * p.total_dur / SUM(p.total_dur) OVER (PARTITION BY p.step) AS percent_of_step,
+    100 * p.total_dur / NULLIF(SUM(p.total_dur) OVER (PARTITION BY p.step), 0) AS percent_of_step,
     p.lag_dur / 1e3 AS lag_us,
     p.residual_dur / 1e3 AS residual_us,
     p.rank,

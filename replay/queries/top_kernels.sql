@@ -8,7 +8,7 @@ SELECT
     ANY_VALUE(k.class) AS class,
     COUNT(*) AS instances,
     SUM(k.dur) / 1e6 AS total_ms,
-    100 * SUM(k.dur) / SUM(SUM(k.dur)) OVER () AS percent,
+    100 * SUM(k.dur) / NULLIF(SUM(SUM(k.dur)) OVER (), 0) AS percent,
     AVG(k.dur) / 1e3 AS avg_us,
     MAX(k.dur) / 1e3 AS max_us
 FROM kernel AS k

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from replay.graph.facts import FileFacts, GraphFacts
 
+FARTHEST_NS = 3_600_000_000_000
+"""Clocks of one run that differ by more than an hour are not those of one run, or one was lost."""
 FEWEST_SAMPLES = 3
 """A median of fewer collectives follows a single odd one."""
 
@@ -19,6 +21,9 @@ def unsure_clocks(facts: GraphFacts) -> Iterator[str]:
     if apart:
         told = "the ranks" if reference is None else _list(apart)
         yield f"clocks of {told} cannot be compared: no matched collective ties them together"
+    far = [file.rank for file in facts.files if abs(file.clock_offset_ns) > FARTHEST_NS]
+    if far:
+        yield f"clocks of {_list(far)} are more than an hour off: is it another run, or a cut file?"
     few = [
         file.rank
         for file in facts.files

@@ -23,6 +23,6 @@ def aligned(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
 
 def short_name(name: str) -> str:
     """A kernel without return type, template arguments and parameters; cut where still long."""
-    plain = name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    plain = " ".join(name.split()).replace("(anonymous namespace)::", "").removeprefix("void ")
     plain = _ARGUMENTS.split(plain, maxsplit=1)[0] or plain
     return plain if len(plain) <= LONGEST_NAME else plain[: LONGEST_NAME - 1] + "…"

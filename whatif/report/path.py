@@ -186,12 +186,13 @@ def _gap(graph: TaskGraph, idle: Idle, row: int) -> str:
 def _place(graph: TaskGraph, task: int) -> str:
     """Rank, kind of work and name of a task."""
     tasks = graph.tasks
-    waits = tasks.kind[task] == TaskKind.HOST_WAIT
-    name = graph.names[tasks.name[task]] if tasks.name[task] >= 0 else "(waiting)" * waits
+    nameless = "(waiting)" if tasks.kind[task] == TaskKind.HOST_WAIT else "between its rows"
+    name = graph.names[tasks.name[task]] if tasks.name[task] >= 0 else nameless
     kind = KernelClass(tasks.kernel_class[task]).name.lower()
     work = "host" if tasks.kind[task] in HOST_KINDS else kind
     return f"rank {tasks.rank[task]} {work} {_short(name)}"
 
 
 def _short(name: str) -> str:
+    name = " ".join(name.split())
     return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 3]}..."

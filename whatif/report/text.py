@@ -82,7 +82,9 @@ def _read(findings: Findings) -> Iterator[str]:
     gpu = (gpu_names(graph) or "GPU not named") if facts.has_device else "no GPU rows"
     steps = f"{_steps_noun(graph.steps)} {numbers(graph.steps)}"
     if not graph.steps_recorded:
-        steps = "no steps recorded: the whole recording is one"
+        some = any(file.steps_recorded for file in facts.files)
+        lack = "no step is whole on all ranks" if some else "no steps recorded"
+        steps = f"{lack}: the whole recording is one"
     parts = (
         f"{_count(len(facts.files), 'file')}, {noun} {ranks}{of}",
         gpu,
@@ -247,6 +249,10 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
 def _notes(findings: Findings) -> Iterator[str]:
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
+    left_out = findings.facts.steps_left_out
+    if left_out:
+        noun = "more recorded step is" if left_out == 1 else "more recorded steps are"
+        yield f"{left_out:,} {noun} not in the longest run of steps on all ranks: left out"
     yield from long_step_sentences(findings.run)
     yield from desync_lines(findings)
     yield from absent_lines(findings)

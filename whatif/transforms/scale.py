@@ -12,6 +12,9 @@ from replay.graph.arrays import TaskGraph
 from whatif.transforms.base import Applied, Context, free, with_durations
 from whatif.transforms.select import select
 
+MOST = 1_000_000
+"""A second becomes eleven days; nanoseconds of a longer schedule would run over."""
+
 
 class Scale(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="scale"
@@ -23,10 +26,10 @@ class Scale(
 
     def __post_init__(self) -> None:
         """Hold the same bound for the command line, which builds the struct directly."""
-        if not (math.isfinite(self.factor) and self.factor >= 0):
+        if not (math.isfinite(self.factor) and 0 <= self.factor <= MOST):
             raise UsageError(
                 f"`{self.factor:g}` is no factor for `{self.where}`",
-                hint="a number of 0 or more, for example class:gemm=0.5",
+                hint=f"a number from 0 to {MOST:,}, for example class:gemm=0.5",
             )
 
     @property

@@ -15,6 +15,10 @@ SELECT
     COALESCE(t.launch_skew_ns, 0) AS launch_skew_ns,
     COALESCE(t.device_clock_offset_ns, 0) AS device_clock_offset_ns,
     t.complete AS complete,
+    (
+        SELECT COUNT(*) FROM store.step AS p
+        WHERE p.trace_id = t.trace_id AND p.source = 'ProfilerStep'
+    ) AS steps_recorded,
     t.has_shapes AS has_shapes,
     t.has_stacks AS has_stacks,
     t.has_sync_events AS has_sync_events,
