@@ -105,6 +105,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         reading = _reading(run)
     graph, unprofiled = with_modelled_transfers(built.graph), None
     base = baseline(graph, built.facts)
+    run_reading = read_run(graph, base, built.facts, fetching)
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, scenario) if scenario.transforms else None
@@ -114,7 +115,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         facts=built.facts,
         baseline=base,
         breakdown=breakdown(graph, base.schedule),
-        run=read_run(graph, base, built.facts, fetching),
+        run=run_reading,
         workload=workload,
         flops=flops,
         study=None if asked is None else _said(asked, unprofiled),

@@ -22,8 +22,8 @@ from whatif.transforms.base import free, with_durations
 FACTORS = (0.1, 1.25)
 """A host faster than the first is another host; slower than recorded are only noisy runs."""
 TOO_SHORT = (
-    "the rest is device work and transfers, which take as long with the profiler as without: "
-    "leave the option out where the run does not wait for its host"
+    "device work, transfers and what has no known cause stay as recorded: leave the option out "
+    "where the run does not wait for its host"
 )
 TOO_LONG = "no profiler makes a run faster: give the mean of the same steps of the same job"
 HALVINGS = 40

@@ -13,7 +13,7 @@ from replay.graph.facts import GraphFacts
 from replay.results.clocks import unsure_clocks
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.results.metrics import StepTimes, step_times
-from replay.results.unexplained import path_unexplained_ns
+from replay.results.unexplained import path_unexplained_ns, presumed_work_ns
 
 GRADES: tuple[tuple[str, float, float], ...] = (
     ("A", 0.02, 0.97),
@@ -135,6 +135,7 @@ def _trust(
     caps = [
         *_caps(graph, facts, host_frac, int(measured.mean_ns)),
         *_copied_starts(facts, path, schedule),
+        *_presumed_work(graph, path),
     ]
     grade, reasons = _grade(facts, error, explained, caps)
     return Trust(
@@ -199,6 +200,17 @@ def _copied_starts(
             "C",
             f"{waited_ns / path.length_ns:.0%} of the critical path waits for a start that is "
             "copied from the recording",
+        )
+
+
+def _presumed_work(graph: TaskGraph, path: CriticalPath) -> Iterator[tuple[str, str]]:
+    """It lowers the strict error by construction, so the answer says how much there is."""
+    presumed_ns = int(presumed_work_ns(graph, path).sum())
+    if presumed_ns > NOTABLE_FRAC * path.length_ns:
+        yield (
+            "A",
+            f"{presumed_ns / path.length_ns:.0%} of the critical path is taken for work of CUDA "
+            "graphs without rows: it comes back at each of their launches",
         )
 
 

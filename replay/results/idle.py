@@ -10,6 +10,7 @@ from replay.graph import thresholds
 from replay.graph.arrays import NONE, Bool, Int8, Int64, TaskGraph
 from replay.results import walks
 from replay.results.metrics import step_times
+from replay.results.unexplained import is_unrecorded_work
 
 CAUSES = (
     "unknown",
@@ -185,7 +186,7 @@ def _blamed(
         edges.src,
         edges.lag_ns,
         edges.from_start,
-        _cause_of_lag(edges.kind),
+        np.where(is_unrecorded_work(graph), walks.NO_CAUSE, _cause_of_lag(edges.kind)),
         _parts(graph),
         graph.tasks.rank,
     )

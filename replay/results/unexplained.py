@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.vocab import DEVICE_KINDS, EdgeKind, TaskKind
+from ingest.vocab import EdgeKind, TaskKind
 from replay.engine.schedule import Schedule
+from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.results.critical_path import CriticalPath
 
@@ -74,16 +75,29 @@ def places(graph: TaskGraph, schedule: Schedule, path: CriticalPath) -> tuple[Pl
 def path_unexplained_ns(graph: TaskGraph, path: CriticalPath) -> Int64:
     """Per task of the path: residual (absolute) and silence, no more than the path has there.
 
-    Where the path begins with device work that nothing but its release holds back, the time until
-    then has no known cause either.
+    What a CUDA graph does without rows counts too, as it is only presumed; so does the time until
+    the path begins, where nothing but its release holds its first task back.
     """
     residual_ns = np.abs(graph.tasks.residual_ns[path.task])
     silent_ns = np.minimum(graph.tasks.unexplained_ns[path.task], path.span_ns)
-    held_ns = np.zeros_like(path.lag_ns)
-    on_device = np.isin(graph.tasks.kind[path.task[:1]], [int(kind) for kind in DEVICE_KINDS])
-    held_ns[:1] = path.lag_ns[:1] * on_device
-    total_ns: Int64 = residual_ns + silent_ns + held_ns
+    total_ns: Int64 = residual_ns + silent_ns + presumed_work_ns(graph, path)
+    total_ns[:1] += path.lag_ns[:1] * (path.edge[:1] < 0)
     return total_ns
+
+
+def presumed_work_ns(graph: TaskGraph, path: CriticalPath) -> Int64:
+    """Per task of the path the work of a CUDA graph without rows before it."""
+    found_ns = np.zeros_like(path.lag_ns)
+    bound = path.edge >= 0
+    found_ns[bound] = path.lag_ns[bound] * is_unrecorded_work(graph)[path.edge[bound]]
+    return found_ns
+
+
+def is_unrecorded_work(graph: TaskGraph) -> Bool:
+    """Per edge whether its lag is work of a CUDA graph that no row stands for."""
+    edges = graph.edges
+    presumed: Bool = np.isin(edges.kind, [EdgeKind.STREAM_ORDER, EdgeKind.GRAPH_LAUNCH])
+    return presumed & (edges.lag_ns > thresholds.LONGEST_LAG_NS)
 
 
 def _residuals(graph: TaskGraph, schedule: Schedule, path: CriticalPath) -> _Parts:

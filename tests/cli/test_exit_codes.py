@@ -53,6 +53,7 @@ def test_what_is_no_trace_is_told_in_one_line(run: Run, bad: Path, name: str, wo
         (["--nvlink", "0GBps"], USAGE, "above zero"),
         (["--network-scale", "0"], USAGE, "no speed of a network"),
         (["--scale", "class:gemm"], USAGE, "has no factor"),
+        (["--scale", "class:host=1e300"], USAGE, "is no factor"),
         (["--scale", "colour:red=2"], USAGE, "colour"),
         (["--steps", "5:3"], USAGE, "holds no step"),
         (["--steps", "99"], USAGE, "99"),

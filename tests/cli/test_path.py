@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import ROOT, Run
+from tests.kineto import KinetoFile
 
 REAL = ROOT.parent / "shared" / "traces"
 SETS = (
@@ -151,3 +152,14 @@ def test_idle_of_the_check_is_that_of_the_answer(check: str) -> None:
     if "idle devices" in sections:
         (idle,) = re.findall(r"^ +idle +([\d.]+) ms", check, re.MULTILINE)
         assert f"a step          {idle} ms of a device" in sections["idle devices"][0]
+
+
+def test_check_tells_a_wait_without_a_name(run: Run, tmp_path: Path) -> None:
+    """The longest piece is a wait for the device, between two rows of its thread."""
+    file = KinetoFile()
+    file.step(1, (0, 420))
+    file.launched("k", (10, 15), (20, 400))
+    file.call("cudaDeviceSynchronize", (20, 410))
+    outcome = run("check", file.write(tmp_path / "rank0.json"))
+    assert outcome.code == 0
+    assert "host (waiting)" in outcome.out

@@ -205,7 +205,7 @@ def straggler_table(reading: RunReading, graph: TaskGraph) -> Iterator[str]:
 
 def _costly_collectives(late: Stragglers, graph: TaskGraph) -> Iterator[str]:
     meetings = late.meetings
-    order = (-meetings.exposed_wait_ns).argsort(kind="stable")[:COLLECTIVES_SHOWN]
+    order = (-meetings.caused_wait_ns).argsort(kind="stable")[:COLLECTIVES_SHOWN]
     shown = [place for place in order.tolist() if meetings.exposed_wait_ns[place] > 0]
     if not shown:
         return

@@ -191,6 +191,8 @@ def _waited(findings: Findings) -> Iterator[str]:
 def _rates(findings: Findings) -> Iterator[str]:
     """Tokens, samples, MFU and GPU-hours, where the step's work was given or its shapes tell it."""
     steps = [("measured", findings.baseline.measured.mean_ns)]
+    if findings.unprofiled is not None:
+        steps = [("replayed", findings.baseline.replayed.mean_ns)]
     if findings.study is not None:
         steps.append(("predicted", findings.study.step_ns))
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
@@ -261,7 +263,8 @@ def _notes(findings: Findings) -> Iterator[str]:
         yield from findings.study.assumptions
     guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]
     if guessed:
-        yield f"ranks that no file records, told by file name or order: {numbers(guessed)}"
+        noun = "rank" if len(guessed) == 1 else "ranks"
+        yield f"{noun} {numbers(guessed)}: told by file name or order, not recorded"
     issues = findings.baseline.trust.issues
     if issues:
         told = ", ".join(f"{name} {count:,}" for name, count in sorted(issues.items()))

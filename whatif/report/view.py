@@ -231,7 +231,9 @@ def _long_step(long: LongStep) -> LongStepFacts:
 
 def _rates(findings: Findings) -> RateFacts | None:
     study, workload, recorded = findings.study, findings.workload, findings.flops
-    step_ns = findings.baseline.measured.mean_ns if study is None else study.step_ns
+    base, unprofiled = findings.baseline, findings.unprofiled
+    step_ns = base.measured.mean_ns if unprofiled is None else base.replayed.mean_ns
+    step_ns = step_ns if study is None else study.step_ns
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
     if not are_known(workload, recorded, machine):
         return None

@@ -75,6 +75,27 @@ def test_steps_with_a_gap_between_them_are_the_longest_run(tmp_path: Path) -> No
     assert written(tmp_path, file).graph.steps == (4, 5)
 
 
+def test_steps_whose_numbers_run_against_time_do_not_follow_one_another(tmp_path: Path) -> None:
+    file = KinetoFile()
+    for place, number in enumerate((2, 1)):
+        at = 100 * place
+        file.step(number, (at, at + 90))
+        file.launched("k", (at + 10, at + 15), (at + 20, at + 80))
+    run = written(tmp_path, file)
+    assert (len(run.graph.steps), run.facts.steps_left_out) == (1, 1)
+    assert run.measured_us > 0
+
+
+def test_steps_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    file = KinetoFile()
+    for place, number in enumerate((1, 2, 4)):
+        at = 100 * place
+        file.step(number, (at, at + 90))
+        file.launched("k", (at + 10, at + 15), (at + 20, at + 80))
+    run = written(tmp_path, file)
+    assert (run.graph.steps, run.facts.steps_left_out) == ((1, 2), 1)
+
+
 def test_boundary_of_the_run_is_the_latest_over_the_ranks(tmp_path: Path) -> None:
     files = []
     for rank, end in ((0, 60), (1, 180)):

@@ -95,7 +95,7 @@ def test_ranks_told_by_name_or_order_are_said() -> None:
     graph = data_parallel()
     files = (file_of(0), file_of(1, rank_source="order"))
     text = render(findings_of(graph, facts=replace(facts_of(graph), files=files)))
-    assert "ranks that no file records, told by file name or order: 1" in text
+    assert "rank 1: told by file name or order, not recorded" in text
 
 
 def test_a_store_that_is_not_kept_has_no_path() -> None:
