@@ -1,6 +1,8 @@
 """Replay many variants of a task graph at once: ends out, no schedules."""
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -16,8 +18,8 @@ def replay_batch(graphs: Sequence[TaskGraph], at: Int32 | Int64 | None = None) -
     much as a replay of its own. The answers are those of `replay`, to the nanosecond. A graph of
     which start times or binding edges are wanted is replayed by itself.
 
-    Beside the graphs and the answer, the work takes 128 bytes per task however many graphs there
-    are.
+    Beside the graphs and the answer, the work takes 128 bytes per task and processor, however many
+    graphs there are.
 
     Args:
         graphs: variants of one graph, with as many tasks each.
@@ -31,10 +33,17 @@ def replay_batch(graphs: Sequence[TaskGraph], at: Int32 | Int64 | None = None) -
     assert lengths <= {n_tasks}, "the compiled pass trusts the lengths of the columns"
     asked = np.arange(n_tasks) if at is None else at
     ends_ns = np.empty((len(graphs), len(asked)), np.int64)
-    tile_ns = np.empty((n_tasks, WIDTH), np.int64)
-    for chosen in _tiles(graphs):
-        _visit([graphs[place] for place in chosen], tile_ns)
-        ends_ns[chosen] = tile_ns[asked, : len(chosen)].T
+    tiles = list(_tiles(graphs))
+    workers = max(min(len(tiles), os.cpu_count() or 1), 1)
+
+    def work(worker: int) -> None:
+        tile_ns = np.empty((n_tasks, WIDTH), np.int64)
+        for chosen in tiles[worker::workers]:
+            _visit([graphs[place] for place in chosen], tile_ns)
+            ends_ns[chosen] = tile_ns[asked, : len(chosen)].T
+
+    with ThreadPoolExecutor(workers) as pool:  # the compiled pass holds no lock
+        list(pool.map(work, range(workers)))
     return ends_ns
 
 
