@@ -332,14 +332,18 @@ def ordered_pairs(
                 if just_issued and waited[column[lane[issued]]] < place_of[issued]:
                     source = issued
                 late_ns = ts_ns[target] - near_ns
-                ends = _last_ended(column[waiting], last_place, previous, pending, end_ns, limit_ns)
-                if source < 0 and not has_records[current] and launch_ns[target] < late_ns:
-                    place = ends.max() if n_columns else -1
-                    while place >= 0 and end_ns[pending[place]] < late_ns:
-                        ends[column[lane[pending[place]]]] = -1
-                        place = ends.max()
-                    if place >= 0:
-                        source = pending[place]
+                ends = last_place
+                if source < 0 and not has_records[current]:
+                    ends = _last_ended(
+                        column[waiting], last_place, previous, pending, end_ns, limit_ns
+                    )
+                    newest = -1
+                    if launch_ns[target] < late_ns:
+                        for place in ends:
+                            if place > newest and end_ns[pending[place]] >= late_ns:
+                                newest = place
+                    if newest >= 0:
+                        source = pending[newest]
                         evidence = 2
                 if source < 0:
                     for other in range(n_columns):
@@ -354,9 +358,7 @@ def ordered_pairs(
                         source = pending[place]
                 if source < 0 and not has_records[current]:
                     evidence = 2
-                    for place in _last_ended(
-                        column[waiting], last_place, previous, pending, end_ns, limit_ns
-                    ):
+                    for place in ends:
                         if place >= 0:
                             row = pending[place]
                             if source < 0 or end_ns[row] > end_ns[source]:

@@ -7,7 +7,8 @@ import numpy as np
 from ingest.units import Nanos
 from ingest.vocab import DEVICE_KINDS, LaneKind, TaskKind
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.arrays import Int64, TaskGraph
+from replay.results.cover import disjoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,12 +204,6 @@ def _of_host(graph: TaskGraph, schedule: Schedule, ids: Int64, window: tuple[int
 def covered_ns(lo: Int64, hi: Int64, window: tuple[int, int]) -> int:
     """Length of the union of the intervals inside the window."""
     lo, hi = np.clip(lo, *window), np.clip(hi, *window)
-    longer: Bool = hi > lo
-    lo, hi = lo[longer], hi[longer]
-    if not len(lo):
-        return 0
     order = np.argsort(lo, kind="stable")
-    lo, hi = lo[order], hi[order]
-    reach = np.maximum.accumulate(hi)
-    gap = np.maximum(lo[1:] - reach[:-1], 0)
-    return int(reach[-1] - lo[0] - gap.sum())
+    lo, hi = disjoint(lo[order], hi[order])
+    return int((hi - lo).sum())
