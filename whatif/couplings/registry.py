@@ -1,0 +1,16 @@
+"""All couplings of a run."""
+
+from collections.abc import Callable
+
+from replay.engine.schedule import Schedule
+from replay.engine.settle import Coupling
+from replay.graph.arrays import TaskGraph
+
+BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = ()
+"""Each builds a coupling from the unchanged run and its schedule; None where nothing can overlap."""
+
+
+def couplings_of(graph: TaskGraph, schedule: Schedule) -> tuple[Coupling, ...]:
+    """The couplings of a run, from its unchanged graph and that graph's replay."""
+    built = (build(graph, schedule) for build in BUILDERS)
+    return tuple(coupling for coupling in built if coupling is not None)
