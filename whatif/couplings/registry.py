@@ -7,7 +7,7 @@ from replay.engine.settle import Coupling
 from replay.graph.arrays import TaskGraph
 
 BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = ()
-"""Each builds a coupling from the unchanged run and its schedule; None where nothing can overlap."""
+"""Each builds a coupling from the unchanged run and its schedule; None where nothing overlaps."""
 
 
 def couplings_of(graph: TaskGraph, schedule: Schedule) -> tuple[Coupling, ...]:
