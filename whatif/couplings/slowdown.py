@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.vocab import COMPUTE_CLASSES, KernelClass, LaneKind, TaskKind
+from ingest.vocab import KernelClass, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 from replay.results.cover import Cover, cover
+from whatif.couplings.devices import computing, device_of_lane, is_communication
 from whatif.couplings.walks import FULL_SPEED, time_taken, work_done
 from whatif.models.overlap import (
     MOVING,
@@ -114,14 +115,6 @@ def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBeside
     )
 
 
-def computing(graph: TaskGraph, devices: Int64) -> Int64:
-    """Kernels of a known device that are no communication."""
-    tasks = graph.tasks
-    compute = np.isin(tasks.kernel_class, [int(code) for code in COMPUTE_CLASSES])
-    compute &= (tasks.kind == TaskKind.KERNEL) & (tasks.dur_ns > 0)
-    return np.flatnonzero(compute & (devices[tasks.lane] >= 0))
-
-
 def observe(graph: TaskGraph, schedule: Schedule, task: Int64) -> Observed:
     """Which kernels are equal, and what part of each lay beside communication."""
     tasks = graph.tasks
@@ -148,18 +141,6 @@ def observe(graph: TaskGraph, schedule: Schedule, task: Int64) -> Observed:
     )
 
 
-def device_of_lane(graph: TaskGraph) -> Int64:
-    """Dense number of the device of each stream; -1 for threads and links, and for no lane."""
-    known: dict[tuple[int, int], int] = {}
-    numbers = [
-        known.setdefault((lane.rank, lane.device), len(known))
-        if lane.kind == LaneKind.STREAM
-        else NONE
-        for lane in graph.lanes
-    ]
-    return np.array([*numbers, NONE], np.int64)
-
-
 def _speeds(factor: Float64) -> Int64:
     speed = np.rint(FULL_SPEED / factor).astype(np.int64)
     return np.concatenate([speed, np.full((len(speed), 1), FULL_SPEED)], axis=1)
@@ -170,9 +151,7 @@ def _communication(
 ) -> Iterator[tuple[int, Cover, Cover]]:
     """Per device: when a collective was there at all (a member waits or moves), and when moving."""
     tasks = graph.tasks
-    of_member = np.isin(tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER))
-    lone = (tasks.kind == TaskKind.KERNEL) & (tasks.kernel_class == KernelClass.COLLECTIVE)
-    ids = np.flatnonzero((of_member | lone) & (devices[tasks.lane] >= 0))
+    ids = np.flatnonzero(is_communication(graph) & (devices[tasks.lane] >= 0))
     kind, device = tasks.kind[ids], devices[tasks.lane[ids]]
     start_ns, end_ns = schedule.start_ns[ids], schedule.end_ns[ids].copy()
     arrive = kind == TaskKind.ARRIVE
