@@ -5,8 +5,9 @@ from collections.abc import Callable
 from replay.engine.schedule import Schedule
 from replay.engine.settle import Coupling
 from replay.graph.arrays import TaskGraph
+from whatif.couplings.contention import contention
 
-BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = ()
+BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = (contention,)
 """Each builds a coupling from the unchanged run and its schedule; None where nothing overlaps."""
 
 
