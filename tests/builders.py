@@ -301,6 +301,7 @@ class GraphBuilder:
             outside_wait_low_ns=np.array(transfer, np.int64),
             outside_wait_high_ns=np.array(transfer, np.int64) + np.array(outside, np.int64),
             on_host=np.array(on_host, bool),
+            latency_ns=np.zeros(len(self.calls), np.int64),
         )
 
     def _boundaries(self, n_steps: int) -> Boundaries:

@@ -119,6 +119,9 @@ class Collectives:
     """Upper bound of the transfer when members are missing (else equal to `transfer_ns`)."""
     on_host: Bool
     """Runs on CPU threads (gloo, MPI): no GPU link carries it."""
+    latency_ns: Int64
+    """Part of the transfer in which no bytes of it are on the link, so that it shares nothing;
+    0 where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,4 +105,5 @@ def collective_columns(
         outside_wait_low_ns=np.where(partial, known.transfer_low_ns, transfer_ns),
         outside_wait_high_ns=np.where(partial, known.transfer_high_ns, transfer_ns),
         on_host=known.on_host.astype(bool),
+        latency_ns=np.zeros(len(known.kind), np.int64),
     )
