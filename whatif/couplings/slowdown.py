@@ -9,7 +9,6 @@ from ingest.vocab import KernelClass, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 from replay.results.cover import Cover, cover
-from whatif.couplings.devices import computing, device_of_lane, is_communication
 from whatif.couplings.walks import FULL_SPEED, time_taken, work_done
 from whatif.models.overlap import (
     MOVING,
@@ -21,6 +20,7 @@ from whatif.models.overlap import (
     Slowdown,
     fit,
 )
+from whatif.transforms.devices import computing, device_of_lane, is_communication
 
 NOTHING = STATES
 """State of a device on which no collective runs."""

@@ -249,6 +249,8 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
 
 
 def _notes(findings: Findings) -> Iterator[str]:
+    if findings.study is not None:
+        yield from findings.study.assumptions
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
     left_out = findings.facts.steps_left_out
@@ -259,8 +261,6 @@ def _notes(findings: Findings) -> Iterator[str]:
     yield from desync_lines(findings)
     yield from absent_lines(findings)
     yield from skew_lines(findings)
-    if findings.study is not None:
-        yield from findings.study.assumptions
     guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]
     if guessed:
         noun = "rank" if len(guessed) == 1 else "ranks"
