@@ -60,6 +60,13 @@ def whatif(
             help="CUDA (HIP) graphs launch the work: host code between launches is gone.",
         ),
     ] = False,
+    fuse: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Neighbouring kernels become one: class:elementwise, op:aten::*add*.",
+        ),
+    ] = None,
     no_overlap: Annotated[
         bool,
         typer.Option("--no-overlap", help="Communication and compute of a device take turns."),
@@ -126,7 +133,8 @@ def whatif(
     \b
     Needs no verb: replay trace.json --nvlink 900GBps
     What-ifs stack in the order given; without one, the run is replayed as it was.
-    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase.
+    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase,
+    sync.
     """
     from replay.api import Window, examine
     from replay.cli.what_ifs import Base, scenario_of

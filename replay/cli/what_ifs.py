@@ -8,6 +8,7 @@ from ingest.errors import UsageError
 from replay.cli.stack import Typed
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.fuse import Fuse
 from whatif.transforms.host_scale import HostScale
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.no_overlap import NoOverlap
@@ -85,6 +86,10 @@ def _host_scale(value: str) -> Transform:
     return HostScale(factor=_number("--host-scale", value))
 
 
+def _fuse(value: str) -> Transform:
+    return Fuse(where=value)
+
+
 def _plain(change: Callable[[], Transform]) -> Callable[[str], Transform]:
     """A what-if without a value."""
 
@@ -102,6 +107,7 @@ PLAIN: Mapping[str, Callable[[str], Transform]] = {
     "no_stragglers": _plain(NoStragglers),
     "host_scale": _host_scale,
     "cuda_graphs": _plain(CudaGraphs),
+    "fuse": _fuse,
     "no_overlap": _plain(NoOverlap),
     "perfect_overlap": _plain(PerfectOverlap),
 }

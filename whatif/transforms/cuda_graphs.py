@@ -236,8 +236,9 @@ def _summary(graph: TaskGraph, captured: _Captured, cost: LaunchCost) -> str:
     share = len(graph.ranks) * len(graph.steps)
     largest = int(captured.nodes.max())
     micros = cost.ns(np.array([largest]))[0] / 1e3
+    noun = "launch" if len(captured.first) == share else "launches"
     return (
-        f"{len(captured.first) / share:.3g} graph launches per rank and step for "
+        f"{len(captured.first) / share:.3g} graph {noun} per rank and step for "
         f"{captured.launches / share:,.0f} launches; the largest, of {largest:,} nodes, takes "
         f"{micros:,.0f} us of its host thread, {cost.source}"
     )

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.fuse import Fuse
 from whatif.transforms.host_scale import HostScale
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.no_overlap import NoOverlap
@@ -22,6 +23,7 @@ Transform = (
     | CudaGraphs
     | NoOverlap
     | PerfectOverlap
+    | Fuse
 )
 
 KINDS: dict[str, type[Transform]] = {

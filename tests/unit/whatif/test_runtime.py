@@ -210,7 +210,7 @@ class TestCudaGraphs:
         cost_us = 10 + 6 * 0.2
         assert end_us(applied.graph) == pytest.approx(100 + cost_us + 6 * 5)
         assert applied.assumptions[0] == (
-            "1 graph launches per rank and step for 6 launches; the largest, of 6 nodes, takes "
+            "1 graph launch per rank and step for 6 launches; the largest, of 6 nodes, takes "
             "11 us of its host thread, by NVIDIA's figures for repeated launches"
         )
 
