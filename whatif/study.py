@@ -12,13 +12,16 @@ from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.answers import Answers
+from whatif.jitter import Spread, spread
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
 from whatif.transforms.base import Context
+from whatif.transforms.jitter import Jitter
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
 OFF_PATH = "nothing that changed is on the critical path"
+NOTHING_VARIES = "one rank and fewer than three steps show no variation"
 ANOTHER_PATH = "another chain of work takes as long"
 
 
@@ -43,6 +46,8 @@ class Study:
     """With the scenario's changes."""
     schedule: Schedule
     """Of `graph`."""
+    jitter: Spread | None = None
+    """Of its steps, where asked for and anything varies."""
 
     @property
     def speedup(self) -> float | None:
@@ -74,12 +79,18 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     candidates = [int(predicted.mean_ns), *_bounds(base, scenario, changed, predicted)]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
-    if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
+    asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
+    changes = len(scenario.transforms) - len(asked)
+    if len(no_effect) < changes and predicted.mean_ns == replayed_ns:
         no_effect = (*no_effect, _why_unmoved(graph, settled, baseline))
+    drawn = spread(settled, asked[-1]) if asked else None
+    if asked and drawn is None:
+        no_effect = (*no_effect, f"{asked[-1].flag}: {NOTHING_VARIES}")
     return Study(
         labels=changed.labels,
         assumptions=(
             *changed.assumptions,
+            *_of_samples(drawn),
             *answers.assumptions(changed.graph, schedule),
             *_of_missing_ranks(changed.graph),
         ),
@@ -92,6 +103,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         predicted=breakdown(settled, schedule),
         graph=settled,
         schedule=schedule,
+        jitter=drawn,
     )
 
 
@@ -157,6 +169,10 @@ def _with_missing_ranks(base: _Base, scenario: Scenario, changed: Changed) -> It
         pinned = arriving_as_recorded(graph)
         if pinned is not None:
             yield _step_ns(answers, pinned)
+
+
+def _of_samples(drawn: Spread | None) -> tuple[str, ...]:
+    return () if drawn is None else (f"samples: {drawn.drawn}; what overlaps as predicted",)
 
 
 def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:

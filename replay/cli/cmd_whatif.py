@@ -67,6 +67,13 @@ def whatif(
             help="Neighbouring kernels become one: class:elementwise, op:aten::*add*.",
         ),
     ] = None,
+    jitter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N[@X]",
+            help="p50 and p95 of the step over N replays with the measured variation (times X).",
+        ),
+    ] = None,
     no_overlap: Annotated[
         bool,
         typer.Option("--no-overlap", help="Communication and compute of a device take turns."),

@@ -10,6 +10,7 @@ from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.cuda_graphs import CudaGraphs
 from whatif.transforms.fuse import Fuse
 from whatif.transforms.host_scale import HostScale
+from whatif.transforms.jitter import Jitter
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.nvlink import Nvlink
@@ -90,6 +91,16 @@ def _fuse(value: str) -> Transform:
     return Fuse(where=value)
 
 
+def _jitter(value: str) -> Transform:
+    samples, at, scale = value.partition("@")
+    if not samples.isdecimal():
+        raise UsageError(
+            f"`--jitter {value}` has no number of samples",
+            hint="write for example --jitter 200, or --jitter 200@2 for twice the variation",
+        )
+    return Jitter(samples=int(samples), scale=_number("--jitter 200@", scale) if at else 1.0)
+
+
 def _plain(change: Callable[[], Transform]) -> Callable[[str], Transform]:
     """A what-if without a value."""
 
@@ -108,6 +119,7 @@ PLAIN: Mapping[str, Callable[[str], Transform]] = {
     "host_scale": _host_scale,
     "cuda_graphs": _plain(CudaGraphs),
     "fuse": _fuse,
+    "jitter": _jitter,
     "no_overlap": _plain(NoOverlap),
     "perfect_overlap": _plain(PerfectOverlap),
 }

@@ -16,6 +16,7 @@ STRUCTS = {
     answer.TrustFacts: SCHEMA["properties"]["trust"],
     answer.BaselineFacts: SCHEMA["properties"]["baseline"],
     answer.Prediction: SCHEMA["properties"]["prediction"],
+    answer.JitterFacts: SCHEMA["$defs"]["jitter"],
     answer.RankFacts: SCHEMA["properties"]["ranks"]["items"],
     answer.BreakdownFacts: SCHEMA["properties"]["breakdown"],
     answer.Parts: SCHEMA["$defs"]["parts"],
@@ -41,6 +42,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 ADDED_LATER = {
     answer.Answer: ("reading", "rates"),
+    answer.Prediction: ("jitter",),
     answer.RateFacts: (
         "flops_per_step",
         "flops_gpus",

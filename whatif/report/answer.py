@@ -107,6 +107,14 @@ class BaselineFacts(msgspec.Struct, frozen=True, kw_only=True):
     unprofiled: UnprofiledFacts | None = None
 
 
+class JitterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Spread of single steps over replays with drawn durations."""
+
+    samples: int
+    p50_ns: int
+    p95_ns: int
+
+
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Mean step under the scenario; `low_ns <= step_ns <= high_ns`."""
 
@@ -120,6 +128,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
     """Why a transform changed nothing, one sentence each."""
+    jitter: JitterFacts | None = None
+    """None when it was not asked for, or nothing varies."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):

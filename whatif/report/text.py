@@ -140,6 +140,12 @@ def _steps(findings: Findings) -> Iterator[str]:
             f"{'':<9}{'predicted':<11}{format_ms(study.step_ns):>14}   {speed}   "
             f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
         )
+        if study.jitter is not None:
+            p50, p95 = format_ms(study.jitter.p50_ns), format_ms(study.jitter.p95_ns)
+            yield (
+                f"{'':<9}{'jitter':<11}{p50:>14}   p50 of single steps   p95 {p95}   "
+                f"{study.jitter.samples:,} samples"
+            )
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
 

@@ -9,12 +9,14 @@ from replay.results.metrics import Breakdown
 from replay.results.outliers import LongStep
 from replay.results.stragglers import RankLateness
 from replay.results.unexplained import Place, places
+from whatif.jitter import Spread
 from whatif.report.advice import advice
 from whatif.report.answer import (
     Answer,
     BaselineFacts,
     BreakdownFacts,
     GrownPart,
+    JitterFacts,
     JudgedFacts,
     LateRank,
     LongStepFacts,
@@ -151,7 +153,14 @@ def _prediction(study: Study) -> Prediction:
         scenario=study.labels,
         assumptions=study.assumptions,
         no_effect=study.no_effect,
+        jitter=_jitter(study.jitter),
     )
+
+
+def _jitter(drawn: Spread | None) -> JitterFacts | None:
+    if drawn is None:
+        return None
+    return JitterFacts(samples=drawn.samples, p50_ns=drawn.p50_ns, p95_ns=drawn.p95_ns)
 
 
 def _ranks(

@@ -5,6 +5,7 @@ from typing import get_args
 from whatif.transforms.cuda_graphs import CudaGraphs
 from whatif.transforms.fuse import Fuse
 from whatif.transforms.host_scale import HostScale
+from whatif.transforms.jitter import Jitter
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.nvlink import Nvlink
@@ -24,6 +25,7 @@ Transform = (
     | NoOverlap
     | PerfectOverlap
     | Fuse
+    | Jitter
 )
 
 KINDS: dict[str, type[Transform]] = {

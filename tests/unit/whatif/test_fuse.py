@@ -75,7 +75,7 @@ def test_the_later_launches_and_the_work_before_them_are_gone() -> None:
     graph = chain(4, 4, 4, between_us=100).build()
     assert replay(graph).end_ns.max() == (1 + 3 + 200 + 4) * US
     changed = fuse(graph).graph
-    # The first kernel ends at 3; the fused one costs 2 and moves three times 2, less 2/3 four times.
+    # The first kernel ends at 3; the fused one costs 2 and moves three times 2, less 4 x 2/3.
     assert replay(changed).end_ns.max() == pytest.approx((3 + 16 / 3) * US, abs=3)
     calls = changed.tasks.kind == TaskKind.HOST_CALL
     assert (changed.tasks.dur_ns[calls] / US).tolist() == [1, 1, 0, 0]
