@@ -35,6 +35,11 @@ def spread_of(graph: TaskGraph, samples: int = 200, scale: float = 1, **more: bo
     return found
 
 
+def drawn_us(step_ns: np.ndarray) -> set[float]:
+    """The different steps that were drawn."""
+    return set((step_ns / US).round().ravel().tolist())
+
+
 def test_a_run_without_variation_does_not_spread() -> None:
     graph = steps_of(100, 100, 100, 100)
     found = spread_of(graph)
@@ -59,20 +64,19 @@ def test_equal_questions_have_equal_answers() -> None:
 
 def test_twice_the_variation_lies_twice_as_far_from_the_median() -> None:
     found = spread_of(steps_of(100, 200, 300), scale=2)
-    drawn = set((found.step_ns[:, 1:] / US).round().tolist())
+    drawn = drawn_us(found.step_ns[:, 1:])
     assert drawn == {1, 201, 401}
 
 
 def test_no_variation_asked_is_every_task_at_its_median() -> None:
     found = spread_of(steps_of(100, 200, 300), scale=0)
-    assert set((found.step_ns[:, 1:] / US).round().tolist()) == {201}
+    assert drawn_us(found.step_ns[:, 1:]) == {201}
 
 
 def test_with_few_steps_ranks_of_one_role_stand_for_them() -> None:
     found = spread_of(steps_of(100, ranks=(0, 1, 2)))
     # The slowest of three ranks, each drawn from 100, 200 and 300.
-    shown = set((found.step_ns / US).round().tolist())
-    assert shown == {111, 211, 311}
+    assert drawn_us(found.step_ns) == {111, 211, 311}
     assert "as too few steps were recorded" in found.drawn
 
 
