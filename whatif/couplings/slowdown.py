@@ -24,6 +24,7 @@ from whatif.transforms.devices import computing, device_of_lane, is_communicatio
 
 NOTHING = STATES
 """State of a device on which no collective runs."""
+KNOWN_ERROR = "held-out halves of public traces: total time of such kernels 3 % off, 14 % at worst"
 WORDS = {MOVING: "transfers", WAITING: "collectives that wait"}
 
 
@@ -70,12 +71,16 @@ class SlowdownBesideComm:
     def assumption(self) -> str:
         """In words: the classes that are slower, those with most evidence first."""
         shown = sorted(self.found.classes, key=lambda one: -one.pairs)
-        return "kernels slow down beside communication as recorded: " + ", ".join(map(_told, shown))
+        return (
+            f"{', '.join(map(_told, shown))}, re-applied where the overlap changes; {KNOWN_ERROR}"
+        )
 
 
 def _told(factor: ClassFactor) -> str:
     name = KernelClass(factor.kernel_class).name.lower()
-    return f"{name} {factor.factor:.2f}x beside {WORDS[factor.state]} ({factor.pairs:,} pairs)"
+    return (
+        f"{name} {factor.factor:.2f}x slower beside {WORDS[factor.state]} ({factor.pairs:,} pairs)"
+    )
 
 
 def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBesideComm | None:

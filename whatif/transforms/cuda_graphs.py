@@ -68,7 +68,10 @@ class CudaGraphs(
         )
 
 
-FIXED_SHAPES = "a graph runs the same kernels on the same memory each time: shapes may not change"
+FIXED_SHAPES = (
+    "a graph runs the same kernels on the same memory each time, so that shapes may not change; no "
+    "public pair of traces judges this what-if"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
