@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.vocab import EdgeKind, KernelClass, TaskKind
@@ -109,6 +109,7 @@ def test_another_call_between_keeps_them_apart() -> None:
     assert fuse(build.build()).no_effect is not None
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 500), min_size=2, max_size=6), st.integers(0, 50))
 def test_the_range_holds_the_answer_and_nothing_is_ever_longer(
     durations_us: list[int], between_us: int

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import UsageError
@@ -115,6 +115,7 @@ def test_it_stacks_on_what_ifs_and_moves_no_prediction() -> None:
     assert asked.no_effect == ()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 1_000), min_size=3, max_size=6))
 def test_the_spread_lies_within_the_recorded_extremes(host_us: list[int]) -> None:
     graph = steps_of(*host_us, kernel_us=0)

@@ -5,7 +5,7 @@ from fnmatch import fnmatch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import ScenarioError, UsageError
@@ -86,6 +86,7 @@ class TestHostScale:
         assert after(graph, HostScale(factor=2), Bound.HIGH) == 70
         assert after(graph, HostScale(factor=0.5), Bound.LOW) == 160
 
+    @settings(deadline=None)
     @given(st.floats(0.01, 100), st.floats(1, 10))
     def test_faster_is_never_longer(self, factor: float, more: float) -> None:
         graph = overlapping()
@@ -131,6 +132,7 @@ class TestNoOverlap:
         build.kernel(0, "gemm", US, caller=build.call(0, "c", US))
         assert apply(build.build(), NoOverlap()).no_effect is not None
 
+    @settings(deadline=None)
     @given(st.integers(1, 4), st.integers(1, 900), st.integers(1, 900), st.sampled_from([20, 21]))
     def test_nothing_runs_beside_a_transfer(
         self, rounds: int, gemm_us: int, transfer_us: int, stream: int
@@ -173,6 +175,7 @@ class TestPerfectOverlap:
         build.kernel(0, "gemm", US, caller=build.call(0, "c", US))
         assert apply(build.build(), PerfectOverlap()).no_effect is not None
 
+    @settings(deadline=None)
     @given(st.integers(1, 4), st.integers(1, 900), st.integers(1, 900))
     def test_never_below_either_chain(self, rounds: int, gemm_us: int, transfer_us: int) -> None:
         graph = overlapping(rounds=rounds, gemm_us=gemm_us, transfer_us=transfer_us)

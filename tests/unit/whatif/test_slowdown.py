@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.vocab import KernelClass, TaskKind
@@ -99,6 +99,7 @@ def test_work_is_time_at_the_speed_beside() -> None:
 SEGMENTS = st.lists(st.integers(1, 1_000), min_size=0, max_size=6)
 
 
+@settings(deadline=None)
 @given(SEGMENTS, st.integers(1, 2_000), st.integers(0, 5_000), st.floats(1, 5))
 def test_the_time_for_the_work_done_is_the_time_it_took(
     lengths: list[int], dur_ns: int, start_ns: int, factor: float
