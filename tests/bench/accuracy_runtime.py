@@ -20,7 +20,7 @@ from replay.engine.run import replay
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.build import build
 from replay.results.metrics import step_times
-from whatif.couplings.slowdown import observe
+from whatif.couplings.slowdown import as_recorded, observe
 from whatif.jitter import spread
 from whatif.models.overlap import (
     ALONE_FRAC,
@@ -64,7 +64,7 @@ def held_out(graph: TaskGraph) -> HeldOut | None:
     """Halve by steps, else by ranks, else by the order of kernels; None with too few kernels."""
     devices = device_of_lane(graph)
     task = computing(graph, devices)
-    observed = observe(graph, replay(graph), task)
+    observed = observe(graph, as_recorded(graph), task)
     by, half = _half(graph, task)
     parts = [_judged(observed, taught=chosen) for chosen in (half, ~half)]
     alone, predicted, measured = (

@@ -36,8 +36,6 @@ class SlowdownBesideComm:
     """The kernels that are."""
     device: Int64
     """Dense number of the device of each of them."""
-    devices: Int64
-    """Dense number of the device of each lane of the graph; -1 for other lanes, and at the end."""
     speed: Int64
     """Of each kernel in each state and in NOTHING, FULL_SPEED alone."""
     dur_ns: Int64
@@ -53,7 +51,7 @@ class SlowdownBesideComm:
         work = np.where(
             plain_ns == self.dur_ns, self.work, np.rint(self.work * resized).astype(np.int64)
         )
-        timeline = _timeline(plain, schedule, self.devices)
+        timeline = _timeline(plain, schedule, device_of_lane(plain))
         taken_ns = time_taken(
             timeline.first[self.device],
             timeline.first[self.device + 1],
@@ -86,11 +84,12 @@ def _told(factor: ClassFactor) -> str:
 def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBesideComm | None:
     """The coupling of a run, from its unchanged graph and that graph's replay.
 
-    None where no class of kernels is significantly slower beside communication.
+    The factors are those of the recording; what overlapped so far is as in `schedule`, which may be
+    a strict replay. None where no class of kernels is significantly slower beside communication.
     """
     devices = device_of_lane(graph)
     task = computing(graph, devices)
-    observed = observe(graph, schedule, task)
+    observed = observe(graph, as_recorded(graph), task)
     found = fit(observed)
     speed = _speeds(found.of_kernel[observed.kernel])
     slower = (speed < FULL_SPEED).any(axis=1) & ~graph.tasks.fixed[task]
@@ -112,7 +111,6 @@ def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBeside
     return SlowdownBesideComm(
         task=task,
         device=device,
-        devices=devices,
         speed=speed,
         dur_ns=dur_ns,
         work=work,
@@ -120,16 +118,20 @@ def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBeside
     )
 
 
+def as_recorded(graph: TaskGraph) -> Schedule:
+    """The times of the recording, which factors are read from whatever replay they are used in."""
+    start_ns = graph.tasks.ts_ns.copy()
+    return Schedule(
+        start_ns=start_ns,
+        end_ns=start_ns + graph.tasks.dur_ns,
+        blocked_by=np.full(graph.n_tasks, NONE, np.int64),
+    )
+
+
 def observe(graph: TaskGraph, schedule: Schedule, task: Int64) -> Observed:
     """Which kernels are equal, and what part of each lay beside communication."""
     tasks = graph.tasks
     devices = device_of_lane(graph)
-    known = tasks.geometry[task] != NONE
-    keys = np.stack(
-        [tasks.name[task].astype(np.int64), tasks.op[task].astype(np.int64), tasks.geometry[task]]
-    )
-    keys = np.where(known, keys, np.stack([np.full(len(task), -2), np.full(len(task), -2), task]))
-    _, kernel = np.unique(keys, axis=1, return_inverse=True)
     beside_ns = np.zeros((len(task), STATES))
     device = devices[tasks.lane[task]]
     start_ns, end_ns = schedule.start_ns[task], schedule.end_ns[task]
@@ -139,11 +141,26 @@ def observe(graph: TaskGraph, schedule: Schedule, task: Int64) -> Observed:
         beside_ns[mine, MOVING] = moving_ns
         beside_ns[mine, WAITING] = waiting.within(start_ns[mine], end_ns[mine]) - moving_ns
     return Observed(
-        kernel=kernel.reshape(-1).astype(np.int64),
+        kernel=_equal_kernels(graph, task),
         kernel_class=tasks.kernel_class[task].astype(np.int64),
         dur_ns=tasks.dur_ns[task],
         beside_frac=beside_ns / np.maximum(tasks.dur_ns[task], 1)[:, None],
     )
+
+
+def _equal_kernels(graph: TaskGraph, task: Int64) -> Int64:
+    """Dense number of kernels with equal name, operator and geometry; one of its own without."""
+    tasks = graph.tasks
+    geometry = tasks.geometry[task]
+    alone = np.where(geometry == NONE, np.arange(len(task)), NONE)
+    columns = (tasks.name[task], tasks.op[task], geometry, alone)
+    order = np.lexsort(columns)
+    differs = np.zeros(len(task), bool)
+    for column in columns:
+        differs[1:] |= np.diff(column[order]) != 0
+    number = np.empty(len(task), np.int64)
+    number[order] = np.cumsum(differs)
+    return number
 
 
 def _speeds(factor: Float64) -> Int64:

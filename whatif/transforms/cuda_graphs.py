@@ -58,13 +58,15 @@ class CudaGraphs(
         cost = _cost(graph, scene, context.bound)
         captured = _captured(graph, scene, cost)
         if not captured.inside.any():
-            reason = f"no run of launches is worth a graph: between them stand {_told(scene)}"
+            reason = (
+                f"no run of launches is worth a graph: between them stand {_told(graph, scene)}"
+            )
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         return Applied(
             graph=_changed(graph, captured, cost),
             label=label,
             context=context,
-            assumptions=(_summary(graph, captured, cost), *_obstacles(scene), FIXED_SHAPES),
+            assumptions=(_summary(graph, captured, cost), *_obstacles(graph, scene), FIXED_SHAPES),
         )
 
 
@@ -247,14 +249,16 @@ def _summary(graph: TaskGraph, captured: _Captured, cost: LaunchCost) -> str:
     )
 
 
-def _obstacles(scene: _Scene) -> Iterator[str]:
+def _obstacles(graph: TaskGraph, scene: _Scene) -> Iterator[str]:
     if scene.names:
-        yield f"outside of the graphs stay what they cannot hold: {_told(scene)}"
+        yield f"outside of the graphs stays what they cannot hold: {_told(graph, scene)}"
 
 
-def _told(scene: _Scene) -> str:
+def _told(graph: TaskGraph, scene: _Scene) -> str:
+    """The obstacles with their number per rank and step."""
+    share = len(graph.ranks) * len(graph.steps)
     shown = [
-        name if name == LOADER else f"{name} ({count:,})"
+        name if name == LOADER else f"{name} ({count / share:.3g})"
         for name, count in scene.names.most_common(TOLD)
     ]
-    return ", ".join(shown) or "no launches of device work"
+    return f"per rank and step {', '.join(shown)}" if shown else "no launches of device work"

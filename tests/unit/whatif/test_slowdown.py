@@ -154,6 +154,15 @@ def test_the_overlap_of_the_recording_gives_the_recording() -> None:
     assert (schedule.start_ns == replay(graph).start_ns).all()
 
 
+def test_another_replay_has_the_factors_of_the_recording_and_its_own_overlap() -> None:
+    graph = overlapping()
+    apart = replay(without_transfers(graph))
+    coupling = slowdown_beside_comm(graph, apart)
+    assert coupling is not None
+    assert coupling.found.classes[0].factor == pytest.approx(1.5)
+    assert (coupling.durations(graph, apart) == graph.tasks.dur_ns).all()
+
+
 def test_without_communication_kernels_take_their_time_alone() -> None:
     graph = overlapping()
     settled, _ = settle(without_transfers(graph), [coupling_of(graph)])
