@@ -6,7 +6,7 @@ import numpy as np
 
 from ingest.units import BytesPerSecond, Nanos, Rate
 from ingest.vocab import TaskKind
-from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.arrays import Float64, Int64, TaskGraph
 from whatif.models import gloo
 from whatif.models.bound import Bound
 from whatif.transforms.base import free, with_durations
@@ -16,7 +16,7 @@ from whatif.transforms.host_transfers import (
     sends_seen_elsewhere,
     with_moving,
 )
-from whatif.transforms.links import Float64, Jobs, link_numbers, weight_of
+from whatif.transforms.links import Jobs, link_numbers, weight_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
