@@ -15,6 +15,8 @@ class Context:
     bound: Bound = Bound.NOMINAL
     link_bytes_per_s: BytesPerSecond | None = None
     """Scale-up rate that an earlier transform of the stack has set."""
+    recorded_latency_ns: Int64 | None = None
+    """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

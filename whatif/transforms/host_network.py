@@ -37,6 +37,8 @@ class Moved:
     """The graph with its host transfers on the new network, and what was taken for granted."""
 
     graph: TaskGraph
+    recorded_latency_ns: Int64
+    """Per collective, the latency of the recorded network: for `Context`."""
     assumptions: tuple[str, ...]
 
 
@@ -45,7 +47,7 @@ def over_network(graph: TaskGraph, network: HostNetwork, bound: Bound) -> Moved:
     tasks, calls = graph.tasks, graph.collectives
     task = _host_transfers(graph)
     if not len(task):
-        return Moved(graph=graph, assumptions=())
+        return Moved(graph=graph, recorded_latency_ns=calls.latency_ns, assumptions=())
     moving, columns = moving_ns(graph, task), _calls_of(graph, task)
     base_latency_ns = gloo.latency_ns(columns, network.base_delay_ns)
     alone_ns, shared_frac = _alone(graph, task, moving, base_latency_ns)
@@ -69,12 +71,13 @@ def over_network(graph: TaskGraph, network: HostNetwork, bound: Bound) -> Moved:
     dur_ns[task] = np.where(
         free_task, with_moving(tasks.dur_ns[task], moving, new_ns), dur_ns[task]
     )
-    calls_latency_ns = calls.latency_ns.copy()
-    calls_latency_ns[tasks.collective[task]] = np.rint(latency_ns).astype(np.int64)
-    changed = replace(
-        with_durations(graph, dur_ns), collectives=replace(calls, latency_ns=calls_latency_ns)
+    changed = with_durations(graph, dur_ns)
+    new_calls = replace(calls, latency_ns=_per_collective(graph, task, latency_ns))
+    return Moved(
+        graph=replace(changed, collectives=new_calls),
+        recorded_latency_ns=_per_collective(graph, task, base_latency_ns),
+        assumptions=(told, gloo.SOURCE),
     )
-    return Moved(graph=changed, assumptions=(told, gloo.SOURCE))
 
 
 def recorded_rate(graph: TaskGraph, delay_ns: Nanos = gloo.NO_DELAY) -> BytesPerSecond | None:
@@ -86,6 +89,12 @@ def recorded_rate(graph: TaskGraph, delay_ns: Nanos = gloo.NO_DELAY) -> BytesPer
     latency_ns = gloo.latency_ns(columns, delay_ns)
     alone_ns, _ = _alone(graph, task, moving_ns(graph, task), latency_ns)
     return gloo.inferred_rate(np.rint(alone_ns).astype(np.int64), columns, delay_ns=delay_ns)
+
+
+def _per_collective(graph: TaskGraph, task: Int64, latency_ns: Float64) -> Int64:
+    found_ns = graph.collectives.latency_ns.copy()
+    found_ns[graph.tasks.collective[task]] = np.rint(latency_ns).astype(np.int64)
+    return found_ns
 
 
 def _host_transfers(graph: TaskGraph) -> Int64:
