@@ -52,10 +52,10 @@ STEPS = """
 Each setting predicted from each other one of its experiment that differs in link rate, delay, or
 speed of the host alone. *Scaled*: predicted ratio times the step timed without the profiler.
 *--unprofiled-step*: that step is given, and the prediction starts from there. *Naive*: compute as
-recorded, exposed communication scaled by latency + bytes / rate, no ordering. Links without a limit
-are asked for as 100 Gbit/s: the model says that a core sends no faster than 9 Gbit/s. **All** leaves
-*batch x2* out: there all host work is doubled, though the optimizer and other fixed work do not grow
-with the batch, so that it is too long by as much; one trace cannot tell.
+recorded, exposed communication scaled by latency + bytes / rate, no ordering. Links without a
+limit are asked for as 100 Gbit/s: the model says that a core sends no faster than 9 Gbit/s. **All**
+leaves *batch x2* out: there all host work is doubled, though the optimizer and other fixed work do
+not grow with the batch, so that it is too long by as much; one trace cannot tell.
 """
 
 
