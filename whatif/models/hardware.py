@@ -4,7 +4,7 @@ A person's own file may lie over it: `extended_by`, or the variable REPLAY_HARDW
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
@@ -292,8 +292,7 @@ def require(name: str) -> Accelerator:
     """
     if device := find(name):
         return device
-    known = [each for device in catalog().accelerators for each in (device.name, *device.aliases)]
-    raise ScenarioError(f"no accelerator `{name}` in the catalog", hint=nearest(name, known))
+    raise _unknown("accelerator", name, catalog().accelerators)
 
 
 def find_link(name: str) -> Link | None:
@@ -309,8 +308,24 @@ def link(name: str) -> Link:
     """
     if found := find_link(name):
         return found
-    known = [each for kind in catalog().links for each in (kind.name, *kind.aliases)]
-    raise ScenarioError(f"no link `{name}` in the catalog", hint=nearest(name, known))
+    raise _unknown("link", name, catalog().links)
+
+
+def require_any(name: str) -> Accelerator | Link:
+    """The device or link of that name or alias.
+
+    Raises:
+        ScenarioError: the catalog does not know it.
+    """
+    if found := find(name) or find_link(name):
+        return found
+    entries: list[Accelerator | Link] = [*catalog().accelerators, *catalog().links]
+    raise _unknown("accelerator or link", name, entries)
+
+
+def _unknown(what: str, name: str, entries: Sequence[Accelerator | Link]) -> ScenarioError:
+    known = [each for entry in entries for each in (entry.name, *entry.aliases)]
+    return ScenarioError(f"no {what} `{name}` in the catalog", hint=nearest(name, known))
 
 
 class _Tables(msgspec.Struct, frozen=True, kw_only=True):
