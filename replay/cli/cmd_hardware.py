@@ -18,7 +18,8 @@ class Action(StrEnum):
 def hardware(
     ctx: typer.Context,
     action: Annotated[
-        Action, typer.Argument(help="All entries, or every figure of one.", show_default=True)
+        Action,
+        typer.Argument(metavar="ACTION", help="list all entries, or show one whole."),
     ] = Action.LIST,
     name: Annotated[
         list[str] | None,

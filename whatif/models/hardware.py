@@ -126,6 +126,8 @@ class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     joins: int | None = None
     """Accelerators that one domain joins where that is not the node: 2 for a bridge, 72 for a
     rack."""
+    note: str = ""
+    """What an answer that uses the link has to say."""
 
 
 class Pcie(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -181,6 +181,8 @@ def _facts(entry: Accelerator | Link) -> Iterator[tuple[str, str]]:
         yield "architecture", entry.architecture
         yield "confidence", entry.confidence
         yield "link", _link_text(entry)
+        if entry.scale_up and entry.scale_up.note:
+            yield "", entry.scale_up.note
         if entry.devices_per_package > 1:
             yield "module", f"of {entry.devices_per_package} such devices"
     if entry.note:
