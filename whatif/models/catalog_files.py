@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 import yaml
@@ -63,11 +63,16 @@ def laid_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
         before = base.get(field)
         if field == "aliases" and isinstance(value, list):
             result[field] = list(dict.fromkeys([*(before or ()), *value]))
-        elif isinstance(value, dict) and isinstance(before, Mapping) and "value" not in value:
+        elif _is_group(value) and _is_group(before):
             result[field] = laid_over(before, value)
         else:
             result[field] = value
     return result
+
+
+def _is_group(value: object) -> TypeGuard[dict[str, Any]]:
+    """Fields of their own, not a number with its source."""
+    return isinstance(value, dict) and "value" not in value
 
 
 def as_struct(entry: Mapping[str, Any], kind: type[_Struct], where: str) -> _Struct:
@@ -112,13 +117,20 @@ def _entries(document: Mapping[str, Any], section: str, path: Path) -> Entries:
         raise ScenarioError(
             f"{path}, at `$.{section}`: no list", hint="begin each entry with `- name:`"
         )
-    found = []
+    found: Entries = []
+    names: set[str] = set()
     for index, item in enumerate(items):
         place = f"$.{section}[{index}]"
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise ScenarioError(
                 f"{path}, at `{place}`: no `name`", hint="begin each entry with `- name:`"
             )
+        if item["name"] in names:
+            raise ScenarioError(
+                f"{path}, at `{place}.name`: `{item['name']}` stands twice",
+                hint="write what belongs to one name under one entry",
+            )
+        names.add(item["name"])
         found.append((place, item))
     return found
 

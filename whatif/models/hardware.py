@@ -188,9 +188,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def usual_precision(self) -> Precision | None:
-        """What training uses: bf16, or fp16 where the device has no bf16; None without a peak."""
-        known = (Precision.BF16, Precision.FP16)
-        return next((each for each in known if each in self.matrix_flops_per_s), None)
+        """What training uses: bf16, or fp16 where the device has no bf16; None without a peak.
+
+        Without matrix units for either it is fp32.
+        """
+        for each in (Precision.BF16, Precision.FP16):
+            if each in self.matrix_flops_per_s:
+                return each
+        return Precision.FP32 if self.peak(Precision.FP32) else None
 
     @property
     def scale_up_one_way_bytes_per_s(self) -> BytesPerSecond | None:

@@ -266,13 +266,13 @@ def _device_row(device: Accelerator) -> Cells:
 
 
 def _short_device_row(device: Accelerator) -> Cells:
-    usual, link = device.usual_precision, device.scale_up
-    fp8 = device.peak_flops_per_s("fp8")
+    link, matrix = device.scale_up, device.matrix_flops_per_s
+    half = matrix.get(Precision.BF16) or matrix.get(Precision.FP16)
     return (
         device.name,
         device.architecture,
-        _value(device.peak(usual), 1e12) if usual else None,
-        None if fp8 is None else fp8 / 1e12,
+        _value(half, 1e12),
+        _value(matrix.get(Precision.FP8), 1e12),
         _value(device.memory_bytes, GIB),
         _value(device.memory_bytes_per_s, 1e9),
         link.link if link else None,
