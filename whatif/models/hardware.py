@@ -4,18 +4,18 @@ A person's own file may lie over it: `extended_by`, or the variable REPLAY_HARDW
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from ingest.errors import ScenarioError, nearest
 from ingest.units import BytesPerSecond
-from whatif.models.catalog_files import Entries, as_struct, laid_over, read_part
+from whatif.models.catalog_files import by_key, extended, key_of, read_part
 
 SHIPPED = tuple(
     Path(__file__).with_name("catalog") / f"{name}.yaml"
@@ -288,7 +288,7 @@ def find(name: str) -> Accelerator | None:
     profiler's `NVIDIA H100` is another card than the one that people call H100.
     """
     table = _tables().accelerators
-    return table.get(_key(name)) or table.get(_short_key(name))
+    return table.get(key_of(name)) or table.get(_short_key(name))
 
 
 def require(name: str) -> Accelerator:
@@ -304,7 +304,7 @@ def require(name: str) -> Accelerator:
 
 def find_link(name: str) -> Link | None:
     """The link of that name or alias (`InfiniBand NDR`, `ndr`); None when it is not known."""
-    return _tables().links.get(_key(name))
+    return _tables().links.get(key_of(name))
 
 
 def link(name: str) -> Link:
@@ -357,8 +357,8 @@ def _shipped() -> _Tables:
     links: list[Link] = []
     for path in SHIPPED:
         part = read_part(path)
-        devices += _converted(part.accelerators, Accelerator, path)
-        links += _converted(part.links, Link, path)
+        devices = extended(devices, {}, part.accelerators, Accelerator)
+        links = extended(links, {}, part.links, Link)
     return _indexed(devices, links, where="the catalog")
 
 
@@ -366,40 +366,13 @@ def _shipped() -> _Tables:
 def _extended(path: Path, _changed_ns: int) -> _Tables:
     """Entries of the file whose name the catalog knows change that entry; the others follow."""
     shipped, part = _shipped(), read_part(path)
-    known = (shipped.accelerators.get, shipped.links.get)
-    devices = {device.name: device for device in shipped.catalog.accelerators}
-    for device in _converted(part.accelerators, Accelerator, path, known[0]):
-        devices[device.name] = device
-    links = {kind.name: kind for kind in shipped.catalog.links}
-    for kind in _converted(part.links, Link, path, known[1]):
-        links[kind.name] = kind
-    return _indexed(list(devices.values()), list(links.values()), where=str(path))
-
-
-_Entry = TypeVar("_Entry", bound=Accelerator | Link)
-
-
-def _converted(
-    entries: Entries,
-    kind: type[_Entry],
-    path: Path,
-    known: Callable[[str], _Entry | None] = lambda _: None,
-) -> list[_Entry]:
-    """The entries of a file, each laid over the known one of its name.
-
-    Raises:
-        ScenarioError: an entry has an unknown field or a wrong value.
-    """
-    found = []
-    for place, entry in entries:
-        base = known(_key(entry["name"]))
-        whole = (
-            entry
-            if base is None
-            else laid_over(msgspec.to_builtins(base), {**entry, "name": base.name})
-        )
-        found.append(as_struct(whole, kind, f"{path}, at `{place}"))
-    return found
+    return _indexed(
+        extended(
+            shipped.catalog.accelerators, shipped.accelerators, part.accelerators, Accelerator
+        ),
+        extended(shipped.catalog.links, shipped.links, part.links, Link),
+        where=str(path),
+    )
 
 
 def _indexed(devices: list[Accelerator], links: list[Link], *, where: str) -> _Tables:
@@ -408,38 +381,20 @@ def _indexed(devices: list[Accelerator], links: list[Link], *, where: str) -> _T
     Raises:
         ScenarioError: two entries have one name.
     """
-    by_name = _by_key(devices, where)
+    by_name = by_key(devices, where)
     for device in devices:
         for each in (device.name, *device.aliases):
             by_name.setdefault(_short_key(each), device)
     return _Tables(
         catalog=Catalog(accelerators=tuple(devices), links=tuple(links)),
         accelerators=by_name,
-        links=_by_key(links, where),
+        links=by_key(links, where),
     )
 
 
-def _by_key(entries: list[_Entry], where: str) -> dict[str, _Entry]:
-    table: dict[str, _Entry] = {}
-    for entry in entries:
-        for each in (entry.name, *entry.aliases):
-            other = table.setdefault(_key(each), entry)
-            if other is not entry:
-                raise ScenarioError(
-                    f"{where}: `{each}` is a name of `{other.name}` and of `{entry.name}`",
-                    hint="names and aliases are unique, whatever their case",
-                )
-    return table
-
-
-def _key(name: str) -> str:
-    """Lower case, words joined by one dash."""
-    return "-".join(name.lower().replace("-", " ").replace("_", " ").split())
-
-
 def _short_key(name: str) -> str:
-    """The same without the maker's name in front."""
-    key = _key(name)
+    """The key without the maker's name in front."""
+    short = key_of(name)
     for maker in MAKERS:
-        key = key.removeprefix(maker)
-    return key
+        short = short.removeprefix(maker)
+    return short
