@@ -68,6 +68,7 @@ def whatif(
         int | None,
         typer.Option(metavar="N", help="GPUs that the link joins, for --nvlink."),
     ] = None,
+    own_hardware: options.OwnHardware = None,
     tokens_per_step: Annotated[
         float | None,
         typer.Option(
@@ -109,11 +110,13 @@ def whatif(
     """
     from replay.api import Window, examine
     from replay.cli.what_ifs import Base, scenario_of
+    from whatif.models.hardware import extended_by
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
+    ctx.with_resource(extended_by(own_hardware))
     base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
     asked = scenario_of(typed(ctx), base)
     as_json = json or format_ is options.AnswerFormat.JSON

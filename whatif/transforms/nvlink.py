@@ -108,8 +108,8 @@ class Nvlink(
         if device and device.scale_up:
             number = device.scale_up.bytes_per_s
             told = f"base: {device.name}, {device.scale_up.link} {_shown(number.value)} (catalog)"
-            if device.note:
-                told = f"{told}. {device.note}"
+            if device.scale_up.note:
+                told = f"{told}. {device.scale_up.note}"
             return _Base(owner or device.name, BytesPerSecond(number.value), told)
         return _Base(owner or "the recorded GPU", None, "base: not known, a factor needs none")
 
