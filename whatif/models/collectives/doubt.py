@@ -56,13 +56,14 @@ def doubt_of(before: Calls, base: Fabric, after: Calls, new: Fabric) -> Doubt:
     members = np.minimum(_distance(before.members, after.members), FAR)
     in_node = np.minimum(_distance(before.largest_node, after.largest_node), FAR)
     leaves: Bool = (before.nodes <= 1) & (after.nodes > 1)
+    blind = 1.1 if new.net_latency_ns is None else 0.3
     several = after.nodes > 1
     past, future = with_stand_ins(base), with_stand_ins(new)
     up = _gap(past.scale_up_bytes_per_s, future.scale_up_bytes_per_s)
     nic = _gap(past.nic_bytes_per_s, future.nic_bytes_per_s) * several
     return Doubt(
         step=np.exp(0.3 * other_chip + 0.25 * members),
-        hop=np.exp(1.1 * leaves + 0.3 * spread + 0.5 * other_chip * several),
+        hop=np.exp(blind * leaves + 0.3 * spread + 0.5 * other_chip * several),
         rate=np.exp(0.07 * other_chip + 0.05 * up + 0.08 * other_way + 0.15 * in_node),
         net_rate=np.exp(0.2 * leaves + 0.08 * nic + 0.08 * spread),
         fill=np.exp(0.5 * other_chip + 0.1 * up + 0.5 * in_node + 0.4 * leaves + 0.3 * spread),
