@@ -13,8 +13,10 @@ from ingest.vocab import TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import Int64, TaskGraph
 from replay.graph.outside import incomplete, outside_waiters
-from whatif.models import collectives as model
 from whatif.models.bound import Bound
+from whatif.models.collectives import model
+from whatif.models.collectives.calls import inside_one_node
+from whatif.models.fabric import Fabric
 from whatif.models.hardware import find
 from whatif.transforms.base import with_durations
 from whatif.transforms.nvlink import inside_node, link_domain
@@ -36,13 +38,12 @@ def with_modelled_transfers(graph: TaskGraph) -> TaskGraph:
         return graph
     bytes_per_s, gpus = rate
     known = incomplete(calls) & sized & ~calls.on_host & inside_node(graph, gpus)
-    columns = model.Calls(
-        kind=calls.kind.astype(np.int64),
-        size_bytes=calls.size_bytes,
-        members=calls.members_expected.astype(np.int64),
+    columns = inside_one_node(
+        calls.kind.astype(np.int64), calls.size_bytes, calls.members_expected.astype(np.int64)
     )
+    fabric = Fabric(scale_up_bytes_per_s=bytes_per_s / 2.0)
     nominal_ns, least_ns = (
-        np.rint(model.model_ns(columns, bytes_per_s, bound)).astype(np.int64)
+        np.rint(np.nan_to_num(model.model_ns(columns, fabric, bound))).astype(np.int64)
         for bound in (Bound.NOMINAL, Bound.LOW)
     )
     untold = known & (calls.outside_wait_low_ns == 0)

@@ -10,8 +10,10 @@ from ingest.errors import ScenarioError, UsageError
 from ingest.units import BytesPerSecond, Rate, parse_rate
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
-from whatif.models import collectives as model
 from whatif.models.bound import Bound
+from whatif.models.collectives import model
+from whatif.models.collectives.calls import inside_one_node
+from whatif.models.fabric import Fabric, Factors
 from whatif.models.hardware import Accelerator, find, require
 from whatif.transforms.base import Applied, Context, free, with_durations
 from whatif.transforms.network import ALL_FIXED, NO_COLLECTIVE
@@ -252,16 +254,22 @@ def _scaled(graph: TaskGraph, carried: Bool, base: _Base, factor: float, context
     ids = np.flatnonzero(free(graph, tasks.kind == TaskKind.TRANSFER))
     ids = ids[carried[tasks.collective[ids]]]
     number = tasks.collective[ids]
+    one_way = base.bytes_per_s / 2.0 if base.bytes_per_s else None
+    rows = inside_one_node(
+        calls.kind[number].astype(np.int64),
+        calls.size_bytes[number],
+        calls.members_expected[number].astype(np.int64),
+    )
     dur_ns = tasks.dur_ns.copy()
     dur_ns[ids] = model.scaled_ns(
         tasks.dur_ns[ids],
-        model.Calls(
-            kind=calls.kind[number].astype(np.int64),
-            size_bytes=calls.size_bytes[number],
-            members=calls.members_expected[number].astype(np.int64),
+        before=rows,
+        base=Fabric(scale_up_bytes_per_s=one_way),
+        after=rows,
+        new=Fabric(
+            scale_up_bytes_per_s=one_way * factor if one_way else None,
+            factors=Factors(scale_up=factor),
         ),
-        base=base.bytes_per_s,
-        factor=factor,
         bound=context.bound,
     )
     return dur_ns
