@@ -7,6 +7,7 @@ import numpy as np
 
 from ingest.vocab import LaneKind, TaskKind
 from replay.graph.arrays import Int64, TaskGraph
+from whatif.models import hardware
 from whatif.models.fabric import Shape
 from whatif.models.hardware import Accelerator
 from whatif.recorded import NOTHING_SAID, Recorded
@@ -115,13 +116,12 @@ def find_topology(
     graph: TaskGraph, device: Accelerator | None, recorded: Recorded = NOTHING_SAID
 ) -> Topology:
     """Places of the ranks of the recorded run as far as the trace tells, and how it does."""
-    gpus, told = _gpus_per_node(graph, recorded)
-    domain = gpus
     joins = device.scale_up.joins if device and device.scale_up else None
-    if joins and joins > gpus:
-        assert device is not None, "it has the link"
-        domain, told = joins, f"{told}; the link joins {joins} GPUs ({device.name}, catalog)"
-    return Topology(gpus_per_node=gpus, domain_gpus=domain, told=told)
+    gpus, told = _gpus_per_node(graph, recorded, joins)
+    if device is None or joins is None or joins <= gpus or shape_of(device) == Shape.PAIRS:
+        return Topology(gpus_per_node=gpus, domain_gpus=gpus, told=told)
+    told = f"{told}; the link joins {joins} GPUs ({device.name}, catalog)"
+    return Topology(gpus_per_node=gpus, domain_gpus=joins, told=told)
 
 
 def topology_of(said: TopologyFile, name: str) -> Topology:
@@ -139,7 +139,8 @@ def topology_of(said: TopologyFile, name: str) -> Topology:
     )
 
 
-def _gpus_per_node(graph: TaskGraph, recorded: Recorded) -> tuple[int, str]:
+def _gpus_per_node(graph: TaskGraph, recorded: Recorded, joins: int | None) -> tuple[int, str]:
+    """GPUs of a node; `joins` are those of a scale-up domain, which hardly ends inside a node."""
     if recorded.gpus_per_node is not None:
         return recorded.gpus_per_node, f"{recorded.gpus_per_node} GPUs per node (given)"
     if on_hosts := _ranks_of_hosts(graph):
@@ -152,6 +153,8 @@ def _gpus_per_node(graph: TaskGraph, recorded: Recorded) -> tuple[int, str]:
             return gpus, told
         return seen, f"{seen} GPUs per node (devices that the trace lists)"
     gpus = min(USUAL_NODE, world_size(graph))
+    if joins is not None and BRIDGED < joins < gpus:
+        gpus = joins
     return gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node says otherwise)"
 
 
@@ -262,8 +265,12 @@ def _counts(number: Int64, place: Int64, n_rows: int) -> tuple[Int64, Int64]:
     return np.bincount(row, minlength=n_rows), most
 
 
-def shape_of(device: Accelerator | None) -> str:
-    """How scale-up links join the accelerators of a node."""
-    if device is None or device.scale_up is None:
-        return Shape.NONE if device is not None else Shape.SWITCH
-    return Shape.PAIRS if device.scale_up.joins == BRIDGED else Shape.SWITCH
+def shape_of(device: Accelerator | None) -> Shape:
+    """How scale-up links join the accelerators of a node; of an unknown one, through a switch."""
+    if device is None:
+        return Shape.SWITCH
+    if device.scale_up is None:
+        return Shape.NONE
+    if device.scale_up.shape == hardware.Shape.TORUS:
+        return Shape.MESH
+    return Shape(device.scale_up.shape.value)

@@ -82,13 +82,19 @@ def recorded_device(graph: TaskGraph, recorded: Recorded) -> Accelerator | None:
 def _fabric(device: Accelerator | None, recorded: Recorded) -> Fabric:
     """Links of the recorded run: as said, else as the catalog has them."""
     scale_up: float | None = recorded.nvlink_bytes_per_s
-    if scale_up is None and device is not None and device.scale_up is not None:
-        scale_up = device.scale_up.bytes_per_s.value
+    pcie: float | None = recorded.pcie_bytes_per_s
+    if scale_up is not None:
+        scale_up /= BOTH_WAYS
+    elif device is not None:
+        scale_up = device.scale_up_one_way_bytes_per_s
+    if pcie is None and device is not None and device.pcie is not None:
+        pcie = device.pcie.one_way_bytes_per_s.value
     latency_ns = recorded.net_latency_ns
     return Fabric(
-        scale_up_bytes_per_s=None if scale_up is None else scale_up / BOTH_WAYS,
+        architecture=None if device is None else device.architecture,
+        scale_up_bytes_per_s=scale_up,
         scale_up_shape=shape_of(device),
-        pcie_bytes_per_s=recorded.pcie_bytes_per_s,
+        pcie_bytes_per_s=pcie,
         nic_bytes_per_s=recorded.net_bytes_per_s,
         net_latency_ns=None if latency_ns is None else float(latency_ns),
     )
