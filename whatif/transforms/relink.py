@@ -8,6 +8,8 @@ from whatif.transforms.base import Applied, Context
 from whatif.transforms.reach import Level, changeable, levels, nothing_to_change
 from whatif.transforms.retime import retimed
 
+UNMOVED = "by the collective model another link, or latency, binds these transfers"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relinking:
@@ -24,6 +26,8 @@ class Relinking:
     """Why nothing is concerned; meaningless where something is."""
     why_same: str
     """Why the links are the same as before; meaningless where they are not."""
+    why_unmoved: str = UNMOVED
+    """Why no transfer takes another time on the new links."""
     told: tuple[str, ...] = ()
     """What was taken for granted."""
 
@@ -46,7 +50,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
         return Applied(graph=graph, label=change.label, context=context, no_effect=reason)
     result = retimed(graph, before, after)
     if not result.moved.any():
-        reason = "by the collective model another link or the latency binds these transfers"
+        reason = change.why_unmoved
     return Applied(
         graph=result.graph,
         label=change.label,
