@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Int64, TaskGraph
-from whatif.transforms.links import Float64, Jobs, shared_links, weight_of
+from replay.graph.arrays import Float64, Int64, TaskGraph
+from whatif.transforms.links import Jobs, shared_links, weight_of
 
 ROUNDING_NS = 2.0
 ROUNDING_FRAC = 1e-9
