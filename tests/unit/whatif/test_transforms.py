@@ -334,7 +334,7 @@ class TestNvlink:
     def test_two_names_of_one_device_are_one_base(self) -> None:
         graph = data_parallel()
         first, second = graph.ranks
-        mixed = replace(graph, ranks=(first, replace(second, gpu="NVIDIA H100")))
+        mixed = replace(graph, ranks=(first, replace(second, gpu="NVIDIA H100 SXM5 80GB")))
         assert apply(mixed, Nvlink(rate="1800GBps")).no_effect is None
 
     def test_an_unknown_base_gpu_is_refused(self) -> None:
