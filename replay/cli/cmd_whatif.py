@@ -14,6 +14,13 @@ from replay.cli.stack import typed
 def whatif(
     ctx: typer.Context,
     traces: options.Traces,
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another accelerator: H200, B200, MI300X (`replay hardware list`).",
+        ),
+    ] = None,
     nvlink: Annotated[
         list[str] | None,
         typer.Option(

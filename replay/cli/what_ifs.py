@@ -9,6 +9,7 @@ from ingest.errors import UsageError
 from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
+from whatif.transforms.gpu import Gpu
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.registry import Transform, asks_for_machine
@@ -49,6 +50,10 @@ def _nvlink(value: str) -> Transform:
     return Nvlink(rate=value)
 
 
+def _gpu(value: str) -> Transform:
+    return Gpu(name=value)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -73,6 +78,7 @@ def _no_stragglers(value: str) -> Transform:
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
+    "gpu": _gpu,
     "nvlink": _nvlink,
     "network_scale": _network_scale,
     "scale": _scale,

@@ -37,6 +37,7 @@ Int8 = NDArray[np.int8]
 Bool = NDArray[np.bool_]
 
 SOURCE = "kernel model: roofline with the recorded utilisation carried over"
+KNOWN_ERROR = "known error: see docs/accuracy.md"
 MATRIX = (KernelClass.GEMM, KernelClass.ATTENTION, KernelClass.CONVOLUTION)
 COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
     KernelClass.GEMM: 0.8,
