@@ -48,14 +48,14 @@ COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
 """Where FLOPs are not known: weight of the compute roof (of the logarithm), the memory's is the
 rest. Classes that are not named are bound by memory."""
 CLASS_SPREAD: Mapping[KernelClass, float] = {
-    KernelClass.GEMM: 0.15,
+    KernelClass.GEMM: 0.25,
     KernelClass.ATTENTION: 0.3,
     KernelClass.CONVOLUTION: 0.35,
     KernelClass.NORMALISATION: 0.3,
     KernelClass.EMBEDDING: 0.3,
 }
-OTHER_SPREAD = 0.2
-SAME_ARCHITECTURE_SPREAD = 0.08
+OTHER_SPREAD = 0.27
+SAME_ARCHITECTURE_SPREAD = 0.15
 """Two models of one architecture run the same kernels: what is left is power and clocks."""
 FULL_SPREAD = math.log(2) / 2
 """LOW and HIGH are at most a factor of two apart."""
@@ -114,6 +114,17 @@ def scaled_ns(
         if base.maker != new.maker: overhead = overhead * wide
     predicted = overhead * (new.floor_ns / base.floor_ns) + work * ratio
     return np.rint(np.maximum(predicted, roofs.least_ns(measured))).astype(np.int64)
+
+
+def model_ns(kernels: Kernels, machine: Machine) -> Float64:
+    """What the model gives each kernel by itself, ns; NaN where neither roof is known.
+
+    The level that ratios leave out: for work that nobody measured.
+    """
+    share = _table(machine, "value")
+    compute = _peaks(machine, kernels.dtype) * share[_works(kernels.kernel_class, kernels.dtype)]
+    memory = machine.memory_bytes_per_s * share[_WORKS.index(Work.MEMORY)]
+    return machine.floor_ns + np.fmax(kernels.flops / compute, kernels.bytes / memory) * 1e9
 
 
 def spread(kernels: Kernels, after: Precision, base: Machine, new: Machine) -> Float64:
@@ -180,11 +191,14 @@ class _Roofs:
         self._base, self._new = base, new
         self._work = work_ns
         self._peak = _peaks(new, after.dtype)
-        self._compute = (
-            _peaks(base, kernels.dtype)
-            * _table(base, "value")[_works(kernels.kernel_class, kernels.dtype)],
-            self._peak * _table(new, "value")[_works(kernels.kernel_class, after.dtype)],
-        )
+        here = _peaks(base, kernels.dtype) * _table(base, "value")[
+            _works(kernels.kernel_class, kernels.dtype)
+        ]
+        if base.architecture != new.architecture:
+            seen = kernels.flops / np.maximum(work_ns, 1.0) * 1e9
+            here = np.where(kernels.kernel_class == KernelClass.GEMM, np.fmax(here, seen), here)
+        there = self._peak * _table(new, "value")[_works(kernels.kernel_class, after.dtype)]
+        self._compute = here, there
         self._bytes = self._moved(work_ns)
         self._factor = after.bytes_factor
         self._memory = self._memory_rates(work_ns)

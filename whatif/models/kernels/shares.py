@@ -32,8 +32,6 @@ class Work(StrEnum):
 STANDS_FOR: dict[Work, Work] = {
     Work.FP8: Work.MATMUL,
     Work.SINGLE: Work.MATMUL,
-    Work.ATTENTION: Work.MATMUL,
-    Work.CONVOLUTION: Work.MATMUL,
 }
 """What is taken where nothing was read of an architecture."""
 
@@ -72,15 +70,13 @@ class Shares:
     readings: tuple[Reading, ...]
 
     def of(self, architecture: str, work: Work) -> Share:
-        """Of that architecture; where nothing was read of it, of alike work, then of all others."""
+        """Of that architecture; where nothing was read of it, of others, or of alike work."""
         family = architecture.split("_")[0]  # Blackwell Ultra reaches what Blackwell does
-        while True:
-            found = self._values(work, family)
-            if found:
+        alike = STANDS_FOR.get(work, work)
+        for wanted, of_family in ((work, family), (alike, family), (work, None), (alike, None)):
+            if found := self._values(wanted, of_family):
                 return _share(found)
-            if work not in STANDS_FOR:
-                return _share(self._values(work, None))
-            work = STANDS_FOR[work]
+        return _share(self._values(Work.MATMUL, None))
 
     def without(self, *groups: str) -> "Shares":
         """The same without some data sets, to be judged on them."""
