@@ -21,6 +21,13 @@ def whatif(
             help="Another accelerator: H200, B200, MI300X (`replay hardware list`).",
         ),
     ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Matrix products in a narrower type: bf16, fp16 or fp8.",
+        ),
+    ] = None,
     nvlink: Annotated[
         list[str] | None,
         typer.Option(

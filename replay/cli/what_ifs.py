@@ -12,6 +12,7 @@ from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
@@ -54,6 +55,10 @@ def _gpu(value: str) -> Transform:
     return Gpu(name=value)
 
 
+def _precision(value: str) -> Transform:
+    return Precision(dtype=value)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -79,6 +84,7 @@ def _no_stragglers(value: str) -> Transform:
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "gpu": _gpu,
+    "precision": _precision,
     "nvlink": _nvlink,
     "network_scale": _network_scale,
     "scale": _scale,

@@ -20,11 +20,11 @@ from ingest.pipeline import IngestOptions, open_run
 from ingest.vocab import ElementType, KernelClass
 from replay.graph.build import build
 from replay.results.kernel_work import find_kernel_work
-from tests.bench.transformer import Shape, concatenated, kernels_of_model, kernels_of_products
+from tests.bench.transformer import Shape, kernels_of_model, kernels_of_products
 from whatif.models.bound import Bound
 from whatif.models.hardware import require
-from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
+from whatif.models.kernels.precision import recast
 from whatif.models.kernels.roofline import Kernels, Precision, model_ns, scaled_ns
 from whatif.models.kernels.shares import Shares, published
 from whatif.transforms.gpu import compute_kernels, kernels_of
@@ -290,7 +290,7 @@ def neusight(shared: Path, shares: Shares) -> Iterator[Judged]:
             layers=layers,
             training=mode == "train",
             flash=False,
-        )
+        ).kernels
         for here, there in permutations(found, 2):
             yield whole(
                 "NeuSight fp32 models, L4" if "L4 24 GB" in (here, there) else "NeuSight fp32 models",
@@ -324,7 +324,7 @@ def fsdp_runs(shared: Path, shares: Shares) -> Iterator[Judged]:
         }
         kernels = kernels_of_model(
             shape, batch=2, length=4096, dtype=ElementType.BF16, layers=layers, training=True
-        )
+        ).kernels
         for here, there in permutations(found, 2):
             times = (found[here], found[there])
             yield whole(
@@ -355,7 +355,7 @@ def upgrades(shared: Path, shares: Shares) -> Iterator[Judged]:
             layers=32,
             training=True,
             recomputed="act-ckpt" in config and "no act-ckpt" not in config,
-        )
+        ).kernels
         attention = full.kernel_class == KernelClass.ATTENTION
         keep = {"attention": attention, "everything_else": ~attention}.get(bucket, attention | True)
         counted = np.where(attention, 0.5, 1.0) * np.nan_to_num(full.flops)
@@ -409,6 +409,36 @@ def precisions(shared: Path, shares: Shares) -> Iterator[Judged]:
         yield judged("MAMF best shape", (f"{name} bf16", "fp8"), "product", base, truth, made)
 
 
+FLOAT8_RUNS = (
+    ("FSDP 8", LLAMA_8B, 32, "Llama3.1-8B", "FSDP8", "FSDP+compile", "FSDP+compile+Float8"),
+    ("FSDP 128", LLAMA_8B, 32, "Llama3.1-8B", "FSDP128", "FSDP+compile", "FSDP+compile+Float8"),
+)
+
+
+def float8_runs(shared: Path, shares: Shares) -> Iterator[Judged]:
+    """Llama 3.1 8B of torchtitan in bf16 and with Float8 (tensorwise scales), on H100 with HBM2e."""
+    rows = _csv(shared / "facts/scaling_tables/torchtitan.csv")
+    machine = machine_of(require("H100 SXM5 96 GB HBM2e"), shares)
+    for name, shape, layers, model, parallel, plain, narrow in FLOAT8_RUNS:
+        step_s = {
+            row["technique"]: float(row["step_time_s_derived"])
+            for row in rows
+            if row["model"] == model and row["parallelism"] == parallel and row["step_time_s_derived"]
+        }
+        made = kernels_of_model(
+            shape, batch=2, length=8192, dtype=ElementType.BF16, layers=layers, training=True
+        )
+        alone = model_ns(made.kernels, machine)
+        dur_ns = np.rint(alone * (step_s[plain] * 1e9 / alone.sum())).astype(np.int64)
+        times = [
+            recast(dur_ns, made.kernels, made.operand_bytes, machine, ElementType.FP8, bound)
+            for bound in (Bound.NOMINAL, Bound.LOW, Bound.HIGH)
+        ]
+        found = [float(one.dur_ns.sum()) / float(dur_ns.sum()) for one in times]
+        pair = ("H100 96 GB bf16", "fp8")
+        yield judged("torchtitan", pair, name, step_s[plain], step_s[narrow], found)
+
+
 def summary(rows: Sequence[Judged]) -> Iterator[str]:
     """Per source and pair: how many, errors, share inside, width."""
     yield "| data | pair | n | median error | worst | inside | width |"
@@ -448,7 +478,7 @@ def all_rows(shared: Path) -> dict[str, list[Judged]]:
             *fsdp_runs(shared, shares.without("fms_fsdp")),
             *upgrades(shared, shares.without("when_to_upgrade")),
         ],
-        "precision": list(precisions(shared, shares)),
+        "precision": [*precisions(shared, shares), *float8_runs(shared, shares)],
     }
 
 

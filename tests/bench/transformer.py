@@ -1,6 +1,6 @@
 """Kernels of transformers from their shape, for tables that give whole-model times only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,12 +21,22 @@ class Shape:
     """SwiGLU: three products instead of two."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Kernels of one step."""
+
+    kernels: Kernels
+    operand_bytes: np.ndarray
+
+
 @dataclass(frozen=True)
 class _Row:
     kind: KernelClass
     flops: float
     bytes: float
     times: int = 1
+    operands: float = np.nan
+    """Bytes of what a product multiplies."""
 
 
 def kernels_of_model(
@@ -39,15 +49,19 @@ def kernels_of_model(
     training: bool,
     flash: bool = True,
     recomputed: bool = False,
-) -> Kernels:
+) -> "Model":
     """Kernels of all layers; backward has each product twice and moves twice the bytes."""
     size = ELEMENT_BYTES[dtype]
     tokens = batch * length
     rows = [*_products(shape, tokens, size), *_attention(shape, batch, length, size, flash=flash)]
     rows += _elementwise(shape, tokens, size)
     forward = (1 + recomputed + 2) if training else 1
-    every = [_Row(row.kind, row.flops, row.bytes, row.times * layers * forward) for row in rows]
-    return _columns(every, dtype)
+    every = [replace(row, times=row.times * layers * forward) for row in rows]
+    times = [row.times for row in every]
+    return Model(
+        kernels=_columns(every, dtype),
+        operand_bytes=np.repeat([row.operands for row in every], times),
+    )
 
 
 def kernels_of_products(op: str, shape: str, row: dict[str, str]) -> tuple[float, Kernels]:
@@ -70,16 +84,6 @@ def kernels_of_products(op: str, shape: str, row: dict[str, str]) -> tuple[float
     return flops, _columns([_Row(KernelClass.GEMM, flops, moved)], ElementType.BF16)
 
 
-def concatenated(parts: list[Kernels]) -> Kernels:
-    """All rows."""
-    return Kernels(
-        **{
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in Kernels.__dataclass_fields__
-        }
-    )
-
-
 def _products(shape: Shape, tokens: int, size: float) -> list[_Row]:
     keys = (shape.key_heads or shape.heads) * shape.hidden // shape.heads
     sizes = [
@@ -91,7 +95,12 @@ def _products(shape: Shape, tokens: int, size: float) -> list[_Row]:
     if shape.gated:
         sizes.append((shape.hidden, shape.wide))
     return [
-        _Row(KernelClass.GEMM, 2.0 * tokens * k * n, size * (tokens * (k + n) + k * n))
+        _Row(
+            KernelClass.GEMM,
+            2.0 * tokens * k * n,
+            size * (tokens * (k + n) + k * n),
+            operands=size * (tokens * k + k * n),
+        )
         for k, n in sizes
     ]
 

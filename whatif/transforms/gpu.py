@@ -1,7 +1,7 @@
 """Another accelerator: its kernels, its copies and its scale-up link."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec import Struct
 from ingest.errors import ScenarioError
 from ingest.vocab import ElementType, KernelClass, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.work import Float64
 from whatif.models.bound import Bound
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, require
@@ -48,7 +49,7 @@ class Gpu(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_fie
         now = known(graph, context)
         if not _on_device(graph).any():
             return Applied(graph=graph, label=label, context=context, no_effect=NO_DEVICE_WORK)
-        base = now.device or _refuse(graph)
+        base = now.device or refuse(graph)
         if base == device:
             reason = f"the run already has {device.name}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
@@ -103,7 +104,12 @@ def _on_device(graph: TaskGraph) -> Bool:
     return on_device
 
 
-def _refuse(graph: TaskGraph) -> Accelerator:
+def refuse(graph: TaskGraph) -> Accelerator:
+    """Never an accelerator: none is known.
+
+    Raises:
+        ScenarioError: always.
+    """
     names = Counter(info.gpu or "no GPU name" for info in graph.ranks)
     raise ScenarioError(
         f"the accelerator of the recorded run is not known ({', '.join(sorted(names))})",
@@ -128,7 +134,7 @@ def _durations(graph: TaskGraph, old: Machine, new: Machine, bound: Bound) -> In
 
 def _copy_ratios(
     graph: TaskGraph, copies: Int64, old: Machine, new: Machine, bound: Bound
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+) -> Float64:
     """Time of each copy and memset, new over old.
 
     Copies within the device follow its memory. Those from and to the host follow PCIe, where the

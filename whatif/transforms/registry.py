@@ -5,11 +5,12 @@ from typing import get_args
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.precision import Precision
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 
-Transform = Gpu | Nvlink | NetworkScale | Scale | Remove | NoStragglers
+Transform = Gpu | Precision | Nvlink | NetworkScale | Scale | Remove | NoStragglers
 
 KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)

@@ -16,6 +16,8 @@ OTHER_FLOOR_NS = 2_500.0
 CACHE_BYTES_PER_CYCLE = 32.0
 """Of one SM or compute unit out of the shared cache: 4.9 TB/s on A100, 7.7 on H100, between what
 microbenchmarks reach and what the ports allow (64)."""
+LOW_POWER_W = 100.0
+"""Below it the peaks are far above what power allows."""
 USUAL_CLOCK_HZ = 1.7e9
 _PRECISIONS: Mapping[ElementType, tuple[Precision, ...]] = {
     ElementType.FP64: (Precision.FP64,),
@@ -50,12 +52,9 @@ class Machine:
     floor_ns: float
     pcie_bytes_per_s: float | None
     shares: Shares
-
-    def has(self, dtype: ElementType) -> bool:
-        """The matrix units take elements of that type themselves."""
-        return dtype in self.native
-
-    native: frozenset[ElementType] = frozenset()
+    native: frozenset[ElementType]
+    """Types that the device multiplies themselves."""
+    is_low_power: bool
 
 
 def machine_of(device: Accelerator, shares: Shares | None = None) -> Machine:
@@ -96,6 +95,7 @@ def machine_of(device: Accelerator, shares: Shares | None = None) -> Machine:
         clock_hz=clock_hz,
         floor_ns=FLOOR_NS.get(maker, OTHER_FLOOR_NS),
         pcie_bytes_per_s=None if device.pcie is None else device.pcie.one_way_bytes_per_s.value,
+        is_low_power=device.tdp_w is not None and device.tdp_w.value < LOW_POWER_W,
         shares=published() if shares is None else shares,
     )
 

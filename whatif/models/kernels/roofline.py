@@ -16,11 +16,13 @@ FLOPs lie between the two, by `COMPUTE_WEIGHT`; all others are bound by memory.
 - Nothing is faster than its FLOPs at the published peak.
 
 LOW and HIGH lie apart by what readings of the two architectures disagree, and by what kernels of a
-class differ beside (`CLASS_SPREAD`), together at most a factor of two.
+class differ beside (`CLASS_SPREAD`), together at most a factor of two; a factor of four where one
+of the two is held to little power (an L4 takes 72 W), whose peaks say less. For matrix kernels
+without FLOPs they hold both roofs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +37,11 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 Int8 = NDArray[np.int8]
 Bool = NDArray[np.bool_]
+Choice = Callable[[Float64, Float64], Float64]
 
 SOURCE = "kernel model: roofline with the recorded utilisation carried over"
 KNOWN_ERROR = "known error: see docs/accuracy.md"
+PRECISION_ERROR = "known error: see docs/accuracy.md"
 MATRIX = (KernelClass.GEMM, KernelClass.ATTENTION, KernelClass.CONVOLUTION)
 COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
     KernelClass.GEMM: 0.8,
@@ -108,10 +112,12 @@ def scaled_ns(
     roofs = _Roofs(kernels, after, base, new, work)
     ratio = roofs.ratio()
     if bound is not Bound.NOMINAL:
-        sign = -1.0 if bound is Bound.LOW else 1.0
-        wide = np.exp(sign * spread(kernels, after, base, new))
-        ratio = ratio * wide
-        if base.maker != new.maker: overhead = overhead * wide
+        is_low = bound is Bound.LOW
+        wide = np.exp((-1.0 if is_low else 1.0) * spread(kernels, after, base, new))
+        end = roofs.end(np.fmin if is_low else np.fmax)
+        ratio = (np.fmin if is_low else np.fmax)(ratio * wide, end)
+        if base.maker != new.maker:
+            overhead = overhead * wide
     predicted = overhead * (new.floor_ns / base.floor_ns) + work * ratio
     return np.rint(np.maximum(predicted, roofs.least_ns(measured))).astype(np.int64)
 
@@ -132,10 +138,12 @@ def spread(kernels: Kernels, after: Precision, base: Machine, new: Machine) -> F
     own = np.full(max(KernelClass) + 1, OTHER_SPREAD)
     for kind, value in CLASS_SPREAD.items():
         own[kind] = value
-    same_kernels = base.architecture == new.architecture and (kernels.dtype == after.dtype).all()
-    if same_kernels:
-        shape: Float64 = np.full(len(kernels.flops), SAME_ARCHITECTURE_SPREAD)
-        return shape
+    if base == new:
+        return own[kernels.kernel_class]
+    if base.architecture == new.architecture:
+        return np.full(len(kernels.flops), SAME_ARCHITECTURE_SPREAD)
+    if base.is_low_power != new.is_low_power:
+        return np.full(len(kernels.flops), 2 * FULL_SPREAD)
     before = _table(base, "spread")[_works(kernels.kernel_class, kernels.dtype)]
     there = _table(new, "spread")[_works(kernels.kernel_class, after.dtype)]
     total = np.sqrt(own[kernels.kernel_class] ** 2 + before**2 + there**2)
@@ -205,8 +213,7 @@ class _Roofs:
 
     def ratio(self) -> Float64:
         """Time on the new machine over that on the base."""
-        compute = self._compute[0] / self._compute[1]
-        memory = self._factor * self._memory[0] / self._memory[1]
+        compute, memory = self._each()
         weight = np.zeros(max(KernelClass) + 1)
         for kind, value in COMPUTE_WEIGHT.items():
             weight[kind] = value
@@ -221,6 +228,19 @@ class _Roofs:
         latency = LATENCY_WEIGHT * self._unused()
         return ratio ** (1 - latency) * clock**latency
 
+    def end(self, choose: Choice) -> Float64:
+        """The lower or upper roof of kernels of which neither FLOPs nor class tell the roof."""
+        compute, memory = self._each()
+        unknown = np.isnan(self._kernels.flops) & np.isin(
+            self._kernels.kernel_class, tuple(COMPUTE_WEIGHT)
+        )
+        return np.where(unknown, choose(compute, memory), np.nan)
+
+    def _each(self) -> tuple[Float64, Float64]:
+        """Ratio of each roof by itself."""
+        compute = self._compute[0] / self._compute[1]
+        return compute, self._factor * self._memory[0] / self._memory[1]
+
     def _unused(self) -> Float64:
         """Part of the nearest roof that each kernel leaves; 0 where no roof is known."""
         flops = self._kernels.flops
@@ -231,13 +251,14 @@ class _Roofs:
     def least_ns(self, measured_ns: Float64) -> Float64:
         """What the FLOPs take at the published peak; 0 where FLOPs are not known.
 
-        Where even the base was faster than that, the FLOPs are those of skipped work (a causal
-        mask): they bound nothing.
+        A causal mask skips half of the FLOPs of attention, and no trace tells of it. Where even the
+        base was faster than its peak, the FLOPs are not those that were computed: no bound.
         """
-        there = self._kernels.flops / self._peak * 1e9
-        here = self._kernels.flops / _peaks(self._base, self._kernels.dtype) * 1e9
-        known = self._matrix & ~np.isnan(there) & (measured_ns >= here)
-        return np.where(known, there, 0.0)
+        done = np.where(self._kernels.kernel_class == KernelClass.ATTENTION, 0.5, 1.0)
+        flops = self._kernels.flops * done
+        here = flops / _peaks(self._base, self._kernels.dtype) * 1e9
+        known = self._matrix & ~np.isnan(flops) & (measured_ns >= here)
+        return np.where(known, flops / self._peak * 1e9, 0.0)
 
     def _moved(self, work_ns: Float64) -> Float64:
         """Bytes, without those that cannot have been moved in the time."""

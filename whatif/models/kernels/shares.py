@@ -21,7 +21,7 @@ class Work(StrEnum):
 
     MATMUL = "matmul"
     FP8 = "fp8"
-    """Matrix products in 8 bits."""
+    """Matrix products in 8 bits; its readings are over the share in 16 bits."""
     SINGLE = "single"
     """Matrix products in fp32."""
     ATTENTION = "attention"
@@ -30,7 +30,6 @@ class Work(StrEnum):
 
 
 STANDS_FOR: dict[Work, Work] = {
-    Work.FP8: Work.MATMUL,
     Work.SINGLE: Work.MATMUL,
 }
 """What is taken where nothing was read of an architecture."""
@@ -42,7 +41,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     architecture: str
     work: Work
     value: float
-    """Reached over published dense peak."""
+    """Reached over published dense peak; of FP8, over the share in 16 bits."""
     what: str
     group: str
     """Data set that it is from."""
@@ -71,6 +70,12 @@ class Shares:
 
     def of(self, architecture: str, work: Work) -> Share:
         """Of that architecture; where nothing was read of it, of others, or of alike work."""
+        if work is Work.FP8:
+            wide, narrow = self.of(architecture, Work.MATMUL), self._read(architecture, Work.FP8)
+            return Share(wide.value * narrow.value, math.hypot(wide.spread, narrow.spread))
+        return self._read(architecture, work)
+
+    def _read(self, architecture: str, work: Work) -> Share:
         family = architecture.split("_")[0]  # Blackwell Ultra reaches what Blackwell does
         alike = STANDS_FOR.get(work, work)
         for wanted, of_family in ((work, family), (alike, family), (work, None), (alike, None)):
