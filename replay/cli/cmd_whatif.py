@@ -14,6 +14,20 @@ from replay.cli.stack import typed
 def whatif(
     ctx: typer.Context,
     traces: options.Traces,
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another accelerator: H200, B200, MI300X (`replay hardware list`).",
+        ),
+    ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Matrix products in a narrower type: bf16, fp16 or fp8.",
+        ),
+    ] = None,
     nvlink: Annotated[
         list[str] | None,
         typer.Option(

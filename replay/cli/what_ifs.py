@@ -10,10 +10,12 @@ from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.gpu import Gpu
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
@@ -77,6 +79,14 @@ def _collective_algo(value: str) -> Transform:
     return CollectiveAlgo(algorithm=value)
 
 
+def _gpu(value: str) -> Transform:
+    return Gpu(name=value)
+
+
+def _precision(value: str) -> Transform:
+    return Precision(dtype=value)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -101,6 +111,8 @@ def _no_stragglers(value: str) -> Transform:
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
+    "gpu": _gpu,
+    "precision": _precision,
     "nvlink": _nvlink,
     "pcie": _pcie,
     "net": _net,

@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from replay.graph.work import NO_WORK, KernelWork
+
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Int8 = NDArray[np.int8]
@@ -179,6 +181,8 @@ class TaskGraph:
     ranks: tuple[RankInfo, ...]
     world_size: int | None
     names: tuple[str, ...]
+    work: KernelWork = NO_WORK
+    """What kernels compute and move; read where a scenario asks for it."""
 
     def __post_init__(self) -> None:
         for columns in (self.tasks, self.edges, self.collectives, self.boundaries):

@@ -92,6 +92,8 @@ WHY: tuple[tuple[str, str], ...] = (
     ),
 )
 """Set and reason, for those above `NOTABLE_FRAC` and those explained to less than `LITTLE_FRAC`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What one set of public traces showed; errors are shares of the measured step."""
