@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ingest.units import Nanos
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import DEVICE_KINDS, EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Bool, TaskGraph
@@ -94,7 +96,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
 
 def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL) -> Changed:
     """Apply the what-ifs one on top of the other."""
-    context = Context(bound=bound)
+    context = Context(bound=bound, recorded=scenario.base)
     labels: list[str] = []
     assumptions: list[str] = []
     no_effect: list[str] = []
@@ -185,4 +187,8 @@ def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> st
     if only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
         share = f"{baseline.trust.host_path_frac:.0%}"
         return f"the run waits for the host: {share} of the critical path is host work, no transfer"
+    on_device = bool(np.isin(before.kind[touched], tuple(DEVICE_KINDS)).all())
+    if on_device and not only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
+        share = f"{baseline.trust.host_path_frac:.0%}"
+        return f"the run waits for the host: {share} of the critical path is host work"
     return HIDDEN if only_transfers else OFF_PATH

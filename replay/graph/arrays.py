@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from replay.graph.work import NO_WORK, KernelWork
+
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Int8 = NDArray[np.int8]
@@ -120,6 +122,8 @@ class Collectives:
     """Upper bound of the transfer when members are missing (else equal to `transfer_ns`)."""
     on_host: Bool
     """Runs on CPU threads (gloo, MPI): no GPU link carries it."""
+    item_bytes: Int8
+    """Of one element; -1 when its type is not recorded."""
     latency_ns: Int64
     """Part of the transfer in which no bytes of it are on the link, so that it shares nothing;
     0 where nothing says so."""
@@ -177,6 +181,8 @@ class TaskGraph:
     ranks: tuple[RankInfo, ...]
     world_size: int | None
     names: tuple[str, ...]
+    work: KernelWork = NO_WORK
+    """What kernels compute and move; read where a scenario asks for it."""
 
     def __post_init__(self) -> None:
         for columns in (self.tasks, self.edges, self.collectives, self.boundaries):

@@ -114,6 +114,39 @@ def scaled_ns(  # noqa: PLR0913  (each by keyword, as the network is described)
     return np.rint(np.maximum(moved_ns + longer_ns, 0.0)).astype(np.int64)
 
 
+def resized_ns(
+    measured_ns: Int64,
+    before: HostCalls,
+    after: HostCalls,
+    *,
+    delay_ns: Nanos = NO_DELAY,
+    bound: Bound = Bound.NOMINAL,
+) -> Int64:
+    """Times of calls with other sizes, kinds or members on the same network, rounded half to even.
+
+    Bytes follow, at the rate that the measured ones had; where the size is not known, both are
+    taken to move as many. A call that was measured to take less than its steps keeps the rest.
+
+    Args:
+        measured_ns: time that the bytes of each call took, without waiting for members.
+        before: what was measured.
+        after: what it becomes, row by row.
+        delay_ns: one way, in both.
+        bound: how much of the time is fixed cost.
+    """
+    measured = measured_ns.astype(np.float64)
+    fixed_ns = [
+        FIXED_SHARE[bound] * STEP_NS * steps(calls) + latency_ns(calls, delay_ns)
+        for calls in (before, after)
+    ]
+    least_ns = np.minimum(fixed_ns[0], measured)
+    moved, moves = wire_bytes(before), wire_bytes(after)
+    known = _sized(before) & (moved > 0) & (after.size_bytes >= 0)
+    growth = np.divide(moves, moved, out=np.ones_like(moved), where=known)
+    steps_ns = np.divide(fixed_ns[1], fixed_ns[0], out=np.ones_like(moved), where=fixed_ns[0] > 0)
+    return np.rint(least_ns * steps_ns + (measured - least_ns) * growth).astype(np.int64)
+
+
 def _typical_ns(measured_ns: Float64, calls: HostCalls) -> Float64:
     """Median over the calls of the same kind, size and members; of unknown size each its own."""
     keys = np.stack(
