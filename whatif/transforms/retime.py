@@ -66,13 +66,12 @@ def retimed(
     told = host.assumptions if host is not None and on_host.any() else ()
     if (moved & ~on_host).any():
         told = (model.SOURCE, *told)
-    result = with_durations(target, dur_ns)
+    result, context = with_durations(target, dur_ns), replace(after, anchor=anchor)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
-    return Retimed(
-        graph=result, context=replace(after, anchor=anchor), moved=moved, assumptions=told
-    )
+        context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
+    return Retimed(graph=result, context=context, moved=moved, assumptions=told)
 
 
 def _anchor(graph: TaskGraph, context: Context) -> Anchor:
