@@ -10,7 +10,10 @@ from replay.engine.schedule import Schedule
 from replay.engine.settle import Coupling, settle
 from replay.graph.arrays import Int64, TaskGraph
 from replay.results.metrics import StepTimes, step_times, step_times_of_ends
+from whatif.couplings.host_overlap import HostOverlap
 from whatif.couplings.registry import couplings_of
+
+ROUGH = (HostOverlap,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,20 @@ class Answers:
         if not self.couplings:
             return plain, replay(plain, residuals=self.residuals)
         return settle(plain, self.couplings, residuals=self.residuals)
+
+    def assumptions(self, plain: TaskGraph, schedule: Schedule) -> tuple[str, ...]:
+        """What the couplings that change durations of a variant take for granted."""
+        return tuple(
+            coupling.assumption
+            for coupling in self.couplings
+            if (coupling.durations(plain, schedule) != plain.tasks.dur_ns).any()
+        )
+
+    @property
+    def without_rough(self) -> "Answers | None":
+        """The same without what is read off a few operators of the run; None where nothing is."""
+        kept = tuple(each for each in self.couplings if not isinstance(each, ROUGH))
+        return None if len(kept) == len(self.couplings) else replace(self, couplings=kept)
 
     def step_times(self, plain: TaskGraph) -> StepTimes:
         """Boundaries of the steps of a variant."""
