@@ -36,6 +36,11 @@ class Contention:
         """In words."""
         return "transfers that overlap on one link share it: their bytes, not their latency"
 
+    @property
+    def watched(self) -> Int64:
+        """All of them."""
+        return self.task
+
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations with the transfers sharing their links as they overlap in `schedule`."""
         asked_ns = plain.tasks.dur_ns[self.task].astype(np.float64)

@@ -62,6 +62,11 @@ class HostOverlap:
             "operators of this run did; the range also holds the answer without that"
         )
 
+    @property
+    def watched(self) -> Int64:
+        """Host work and transfers."""
+        return np.concatenate([ids for rank in self.ranks for ids in (rank.task, rank.transfer)])
+
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations of host work beside the transfers of `schedule`."""
         dur_ns = plain.tasks.dur_ns.copy()
