@@ -20,7 +20,7 @@ from whatif.models.overlap import (
     Slowdown,
     fit,
 )
-from whatif.transforms.devices import computing, device_of_lane, is_communication
+from whatif.transforms.devices import communication, computing, device_of_lane
 
 NOTHING = STATES
 """State of a device on which no collective runs."""
@@ -38,11 +38,18 @@ class SlowdownBesideComm:
     """Dense number of the device of each of them."""
     speed: Int64
     """Of each kernel in each state and in NOTHING, FULL_SPEED alone."""
+    communication: Int64
+    """Tasks that the kernels may run beside."""
     dur_ns: Int64
     """As recorded."""
     work: Int64
     """Of each kernel as recorded; FULL_SPEED x duration where it ran alone."""
     found: Slowdown
+
+    @property
+    def watched(self) -> Int64:
+        """The kernels, and the communication of all devices."""
+        return np.concatenate([self.task, self.communication])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Duration of every task when communication runs beside it as in `schedule`, ns."""
@@ -112,6 +119,7 @@ def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBeside
         task=task,
         device=device,
         speed=speed,
+        communication=communication(graph),
         dur_ns=dur_ns,
         work=work,
         found=found,
@@ -173,7 +181,7 @@ def _communication(
 ) -> Iterator[tuple[int, Cover, Cover]]:
     """Per device: when a collective was there at all (a member waits or moves), and when moving."""
     tasks = graph.tasks
-    ids = np.flatnonzero(is_communication(graph) & (devices[tasks.lane] >= 0))
+    ids = communication(graph)
     kind, device = tasks.kind[ids], devices[tasks.lane[ids]]
     start_ns, end_ns = schedule.start_ns[ids], schedule.end_ns[ids].copy()
     arrive = kind == TaskKind.ARRIVE

@@ -10,16 +10,14 @@ Mbit/s the second of two messages in opposite directions arrived after twice the
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ingest.vocab import CollectiveKind, TaskKind
 from replay.engine.sharing import alone_times, shared_ends
-from replay.graph.arrays import NONE, Int64, TaskGraph
-from whatif.models.hardware import find
+from replay.graph.arrays import NONE, Float64, Int64, TaskGraph
+from whatif.transforms.base import Context
 from whatif.transforms.host_transfers import sends_seen_elsewhere
-from whatif.transforms.nvlink import inside_node, link_domain
-
-Float64 = NDArray[np.float64]
+from whatif.transforms.machine import known
+from whatif.transforms.reach import Level, levels
 
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 INSIDE, ACROSS, ON_HOST, BETWEEN_TWO = range(4)
@@ -87,7 +85,9 @@ def _link_keys(graph: TaskGraph, task: Int64) -> Int64:
     tasks = graph.tasks
     device = np.array([lane.device for lane in graph.lanes], np.int64)[tasks.lane[task]]
     number = tasks.collective[task]
-    level = np.where(inside_node(graph, _gpus_per_node(graph)), INSIDE, ACROSS)[number]
+    machine = known(graph, Context())
+    inside = levels(graph, machine.links, machine.places) < Level.NIC
+    level = np.where(inside, INSIDE, ACROSS)[number]
     key = np.stack([tasks.rank[task].astype(np.int64), device, level], axis=1)
     host = graph.collectives.on_host[number]
     key[host, 2] = ON_HOST
@@ -106,9 +106,3 @@ def _pairs(graph: TaskGraph) -> Int64:
     np.minimum.at(pairs[:, 0], tasks.collective[arrive], tasks.rank[arrive])
     np.maximum.at(pairs[:, 1], tasks.collective[arrive], tasks.rank[arrive])
     return pairs
-
-
-def _gpus_per_node(graph: TaskGraph) -> int:
-    names = {info.gpu for info in graph.ranks if info.gpu}
-    device = find(names.pop()) if len(names) == 1 else None
-    return link_domain(graph, device).gpus
