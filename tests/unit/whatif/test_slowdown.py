@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ingest.vocab import KernelClass, TaskKind
 from replay.engine.run import replay
-from replay.engine.settle import settle
+from replay.engine.settle import settle, settle_batch
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder
 from whatif.couplings.slowdown import SlowdownBesideComm, slowdown_beside_comm
@@ -178,6 +178,15 @@ def test_longer_communication_slows_more() -> None:
     # 100 us of work: 75 us were alone, so 25 were done in 75 us beside, at a third of the speed.
     slowed = settled.tasks.dur_ns[gemms(graph)]
     assert sorted(set((slowed / US).round(2).tolist())) == pytest.approx([100, 300])
+
+
+def test_many_at_once_settle_as_each_by_itself() -> None:
+    graph = overlapping()
+    variants = [graph, without_transfers(graph)]
+    at = graph.boundaries.task
+    ends_ns = settle_batch(variants, [coupling_of(graph)], at)
+    for variant, found_ns in zip(variants, ends_ns, strict=True):
+        assert (found_ns == settle(variant, [coupling_of(graph)])[1].end_ns[at]).all()
 
 
 def test_a_scaled_kernel_keeps_its_share_of_slowdown() -> None:
