@@ -28,8 +28,9 @@ class PerfectOverlap(
 ):
     """Kernels that compute and host threads do not wait for transfers; transfers still take time.
 
-    Threads wait for transfers between hosts once a step, at its end. A transfer begins when what it sends is there and the one before it on its stream has ended, and
+    A transfer begins when what it sends is there and the one before it on its stream has ended, and
     a step ends when its transfers have. So the step is at least the longer of the two chains.
+    Threads wait for transfers between hosts once a step, where they waited last.
     """
 
     @property
