@@ -72,10 +72,10 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
-        no_effect = (*no_effect, _why_unmoved(graph, changed.graph, baseline))
+        no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
     return Study(
         labels=changed.labels,
-        assumptions=(*changed.assumptions, *_of_missing_ranks(changed.graph)),
+        assumptions=(*changed.assumptions, *of_missing_ranks(changed.graph)),
         no_effect=no_effect,
         replayed_ns=replayed_ns,
         step_ns=predicted.mean_ns,
@@ -117,32 +117,65 @@ def _bounds(
     predicted: StepTimes,
 ) -> Iterator[int]:
     """Other answers that are as well founded, ns (DESIGN section 4)."""
-    yield from _without_one_step(predicted)
+    yield from without_one_step(predicted)
     strict = step_times(changed.graph, replay(changed.graph, residuals=False))
+    yield from rebased_ns(baseline, strict)
+    for other in variants(other_readings(graph), scenario, changed):
+        yield _step_ns(other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Graphs of the unchanged run that are as well founded as the one that counts."""
+
+    graph: TaskGraph
+    """The one that counts."""
+    splits: tuple[TaskGraph, ...]
+    """Missing ranks let the others wait longer, or less."""
+    without_full: TaskGraph | None
+    """Without the edges of a full device; None where there are none."""
+
+
+def other_readings(graph: TaskGraph) -> Readings:
+    """What the recording may mean as well."""
+    calls = graph.collectives
+    return Readings(
+        graph=graph,
+        splits=tuple(
+            with_transfers(graph, transfer_ns)
+            for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns)
+            if (transfer_ns != calls.transfer_ns).any()
+        ),
+        without_full=without_edges(graph, EdgeKind.SM_FULL)
+        if (graph.edges.kind == EdgeKind.SM_FULL).any()
+        else None,
+    )
+
+
+def variants(readings: Readings, scenario: Scenario, changed: Changed) -> Iterator[TaskGraph]:
+    """Graphs whose steps are as well founded as that of `changed`; made one by one."""
+    for bound in (Bound.LOW, Bound.HIGH):
+        yield apply_all(readings.graph, scenario, bound).graph
+    graphs = [changed.graph]
+    for split in readings.splits:
+        graphs.append(apply_all(split, scenario).graph)
+        yield graphs[-1]
+    for graph in graphs:
+        pinned = arriving_as_recorded(graph)
+        if pinned is not None:
+            yield pinned
+    if readings.without_full is not None:
+        yield apply_all(readings.without_full, scenario).graph
+
+
+def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:
+    """The strict step of a scenario, freed of the error that the strict baseline has."""
     if baseline.strict.mean_ns:
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
-    for bound in (Bound.LOW, Bound.HIGH):
-        yield _step_ns(apply_all(graph, scenario, bound).graph)
-    yield from _with_missing_ranks(graph, scenario, changed)
-    if (graph.edges.kind == EdgeKind.SM_FULL).any():
-        yield _step_ns(apply_all(without_edges(graph, EdgeKind.SM_FULL), scenario).graph)
 
 
-def _with_missing_ranks(graph: TaskGraph, scenario: Scenario, changed: Changed) -> Iterator[int]:
-    """Steps where missing ranks let the others wait longer or less, or arrive as recorded."""
-    calls = graph.collectives
-    graphs = [changed.graph]
-    for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
-        if (transfer_ns != calls.transfer_ns).any():
-            graphs.append(apply_all(with_transfers(graph, transfer_ns), scenario).graph)
-            yield _step_ns(graphs[-1])
-    for split in graphs:
-        pinned = arriving_as_recorded(split)
-        if pinned is not None:
-            yield _step_ns(pinned)
-
-
-def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
+def of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
+    """Said where the range holds that case."""
     return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
 
 
@@ -150,14 +183,15 @@ def _step_ns(graph: TaskGraph) -> int:
     return int(step_times(graph, replay(graph)).mean_ns)
 
 
-def _without_one_step(predicted: StepTimes) -> Iterator[int]:
+def without_one_step(predicted: StepTimes) -> Iterator[int]:
     """Mean of the steps but one, for each of them."""
     steps = predicted.per_step_ns.tolist()
     if len(steps) > 1:
         yield from (round((sum(steps) - step) / (len(steps) - 1)) for step in steps)
 
 
-def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+    """Why a graph that was changed takes the same step."""
     before, after = graph.tasks, changed.tasks
     touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
     if touched[baseline.path.task].any():

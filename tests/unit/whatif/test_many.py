@@ -1,0 +1,83 @@
+"""Many scenarios at once give what each gives by itself."""
+
+import pytest
+
+from ingest.errors import ScenarioError
+from replay.graph.arrays import TaskGraph
+from tests.builders import GraphBuilder, baseline_of, data_parallel
+from whatif.many import Outcome, Ranges, outcomes
+from whatif.scenario import Scenario
+from whatif.study import study
+from whatif.transforms.network import NetworkScale
+from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.remove import Remove
+from whatif.transforms.scale import Scale
+from whatif.transforms.stragglers import NoStragglers
+
+MIB = 1 << 20
+STACKS = (
+    (),
+    (NetworkScale(factor=2),),
+    (Nvlink(rate="x2"), Scale(where="class:gemm", factor=0.5)),
+    (Remove(where="class:collective"),),
+    (NoStragglers(),),
+    (Scale(where="class:gemm", factor=1),),
+)
+SCENARIOS = [Scenario(transforms=stack) for stack in STACKS]
+
+
+def lone_rank() -> TaskGraph:
+    """Its collective waits for a rank that has no file."""
+    build = GraphBuilder()
+    gemm = build.kernel(0, "gemm", 1_000_000, residual_ns=700)
+    build.collective(
+        400_000,
+        callers={0: build.call(0, "c", 10_000)},
+        after={0: gemm},
+        group=(0, 1),
+        outside_ns=300_000,
+        size_bytes=MIB,
+    )
+    return build.build()
+
+
+@pytest.mark.parametrize("graph", [data_parallel(slow_rank=1, size_bytes=MIB), lone_rank()])
+def test_each_outcome_is_that_of_its_own_study(graph: TaskGraph) -> None:
+    baseline = baseline_of(graph)
+    for scenario, found in zip(SCENARIOS, outcomes(graph, baseline, SCENARIOS * 4), strict=False):
+        alone = study(graph, baseline, scenario)
+        assert found == Outcome(
+            step_ns=alone.step_ns,
+            low_ns=alone.low_ns,
+            high_ns=alone.high_ns,
+            labels=alone.labels,
+            assumptions=alone.assumptions,
+            no_effect=alone.no_effect,
+        )
+
+
+def test_without_full_ranges_only_the_steps_differ() -> None:
+    build = GraphBuilder()
+    for step, dur_ns in enumerate((1_000, 2_000)):
+        build.kernel(0, "gemm", dur_ns, step=step, residual_ns=100)
+    graph = build.build()
+    scenario = Scenario(transforms=(Scale(where="name:gemm", factor=2.0),))
+    (found,) = outcomes(graph, baseline_of(graph), [scenario], ranges=Ranges.STEPS)
+    assert isinstance(found, Outcome)
+    assert (found.low_ns, found.step_ns, found.high_ns) == (2_100, 3_100, 4_100)
+
+
+def test_a_scenario_that_does_not_fit_leaves_the_others_alone() -> None:
+    graph = data_parallel()
+    wrong = Scenario(transforms=(Scale(where="class:attention", factor=0.5),))
+    found = outcomes(graph, baseline_of(graph), [wrong, *SCENARIOS[:2], wrong, SCENARIOS[3]])
+    assert [isinstance(one, ScenarioError) for one in found] == [True, False, False, True, False]
+    right = outcomes(graph, baseline_of(graph), [*SCENARIOS[:2], SCENARIOS[3]])
+    assert [one for one in found if isinstance(one, Outcome)] == right
+
+
+def test_progress_is_told_as_a_share() -> None:
+    graph, shares = data_parallel(), []
+    outcomes(graph, baseline_of(graph), SCENARIOS * 10, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
