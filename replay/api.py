@@ -1,6 +1,6 @@
 """What a notebook calls; each command of the command line is one call of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -10,20 +10,29 @@ from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
 from ingest.units import Nanos
+from replay.graph.arrays import TaskGraph
 from replay.graph.build import build
+from replay.graph.facts import GraphFacts
 from replay.results.causes import find_fetching
-from replay.results.fidelity import baseline
+from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
-from whatif.levers import levers
+from whatif.levers import lever_table
+from whatif.levers import levers as short_levers
+from whatif.many import Ranges
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
+from whatif.report.levers import LeversAnswer, levers_answer
 from whatif.report.rates import NOTHING_SAID, Workload
 from whatif.report.reading import read_run
+from whatif.report.run_facts import RunFacts, run_facts
 from whatif.report.view import answer_of
+from whatif.report.sweep import SweepAnswer, sweep_answer
 from whatif.scenario import Scenario
 from whatif.study import Study, study
+from whatif.sweep import Point
+from whatif.sweep import sweep as swept
 from whatif.transforms.absent import with_modelled_transfers
 from whatif.unprofiled import Unprofiled, without_profiler
 
@@ -109,7 +118,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, scenario) if scenario.transforms else None
-    saving = levers(graph, base) if with_levers else ()
+    saving = short_levers(graph, base) if with_levers else ()
     return Findings(
         graph=graph,
         facts=built.facts,
@@ -123,6 +132,77 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         unprofiled=unprofiled,
         reading=replace(reading, seconds=perf_counter() - began),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A run that was read and replayed once, to be asked many what-ifs."""
+
+    graph: TaskGraph
+    facts: GraphFacts
+    baseline: Baseline
+    unprofiled: Unprofiled | None
+    reading: Reading
+
+    @property
+    def told(self) -> RunFacts:
+        """What every answer says of it."""
+        failed = len(self.reading.failed)
+        return run_facts(self.graph, self.facts, self.baseline, files_failed=failed)
+
+
+def replay_run(
+    paths: Paths,
+    *,
+    window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
+    options: IngestOptions = DEFAULTS,
+) -> Replayed:
+    """Read traces (or a store) and replay them as they are, for `levers`, `sweep` and `solve`.
+
+    Raises:
+        UserError: the traces cannot be read, or no host meets the step without the profiler.
+    """
+    began = perf_counter()
+    with pipeline.open_run(paths, options=options) as run:
+        built = build(run.store, ranks=window.ranks, steps=window.steps)
+        reading = _reading(run)
+    graph, unprofiled = with_modelled_transfers(built.graph), None
+    base = baseline(graph, built.facts)
+    if unprofiled_step_ns is not None:
+        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
+    return Replayed(
+        graph=graph,
+        facts=built.facts,
+        baseline=base,
+        unprofiled=unprofiled,
+        reading=replace(reading, seconds=perf_counter() - began),
+    )
+
+
+def levers(run: Replayed, scenario: Scenario = UNCHANGED) -> LeversAnswer:
+    """What every lever of the run would give, on top of a scenario.
+
+    Raises:
+        ScenarioError: the scenario does not fit the run.
+    """
+    return levers_answer(run.told, lever_table(run.graph, run.baseline, scenario))
+
+
+def sweep(
+    run: Replayed,
+    points: Sequence[Point],
+    *,
+    ranges: Ranges | None = None,
+    progress: Callable[[float], None] = lambda _share: None,
+) -> SweepAnswer:
+    """The run under every scenario of a grid, as `whatif.sweep.grid` makes it.
+
+    Raises:
+        ScenarioError: no point fits the run.
+    """
+    found = swept(run.graph, run.baseline, points, ranges=ranges, progress=progress)
+    return sweep_answer(run.told, found)
 
 
 def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:

@@ -45,6 +45,27 @@ def scenario_of(order: Sequence[Typed], base: Base) -> Scenario:
     return Scenario(transforms=transforms)
 
 
+BASE_OPTIONS = ("base_gpu", "base_nvlink", "gpus_per_node")
+"""They describe the recorded machine."""
+
+
+def scenario_in(order: Sequence[Typed]) -> Scenario:
+    """The scenario that options spell, those of the recorded machine among them.
+
+    Raises:
+        UsageError: as `scenario_of`.
+        ScenarioError: as `scenario_of`.
+    """
+    said = {name: value for name, value in order if name in BASE_OPTIONS}
+    per_node = said.get("gpus_per_node")
+    base = Base(
+        gpu=said.get("base_gpu"),
+        nvlink=said.get("base_nvlink"),
+        gpus_per_node=None if per_node is None else int(per_node),
+    )
+    return scenario_of(order, base)
+
+
 def _changes(typed: Typed, base: Base) -> Iterator[Transform]:
     if typed.name == "nvlink":
         yield Nvlink(

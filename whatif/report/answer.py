@@ -264,6 +264,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """None when no workload was given and the shapes of operators tell none."""
 
 
-def to_json(answer: Answer) -> bytes:
+def to_json(answer: msgspec.Struct) -> bytes:
     """The contract's one object, indented, with a final newline."""
     return msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n"

@@ -42,7 +42,7 @@ def answer_of(findings: Findings) -> Answer:
     """The contract's object; what no what-if was asked for is null."""
     graph, baseline, study = findings.graph, findings.baseline, findings.study
     return Answer(
-        trace=_trace(graph, findings.facts, len(findings.reading.failed)),
+        trace=trace_facts(graph, findings.facts, len(findings.reading.failed)),
         trust=_trust(findings),
         baseline=BaselineFacts(
             measured_ns=baseline.measured.mean_ns,
@@ -67,7 +67,8 @@ def gpu_names(graph: TaskGraph) -> str | None:
     return ", ".join(names) or None
 
 
-def _trace(graph: TaskGraph, facts: GraphFacts, failed: int) -> TraceFacts:
+def trace_facts(graph: TaskGraph, facts: GraphFacts, failed: int) -> TraceFacts:
+    """What was read."""
     return TraceFacts(
         files=len(facts.files),
         files_failed=failed,
