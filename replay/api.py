@@ -28,8 +28,11 @@ from whatif.report.rates import NOTHING_SAID, Workload
 from whatif.report.reading import read_run
 from whatif.report.run_facts import RunFacts, run_facts
 from whatif.report.view import answer_of
+from whatif.report.solve import SolveAnswer, solve_answer
 from whatif.report.sweep import SweepAnswer, sweep_answer
 from whatif.scenario import Scenario
+from whatif.solve import Knob
+from whatif.solve import solve as solved
 from whatif.study import Study, study
 from whatif.sweep import Point
 from whatif.sweep import sweep as swept
@@ -203,6 +206,48 @@ def sweep(
     """
     found = swept(run.graph, run.baseline, points, ranges=ranges, progress=progress)
     return sweep_answer(run.told, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A step that shall be met; exactly one of the two is given."""
+
+    speedup: float | None = None
+    """Against the replayed run."""
+    step_ns: Nanos | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse none, both, and what is no speed."""
+        if (self.speedup is None) == (self.step_ns is None):
+            raise UsageError("a goal is --speedup or --step, one of them", hint="--speedup 1.3")
+        if self.speedup is not None and not 0 < self.speedup < float("inf"):
+            raise UsageError(f"`{self.speedup:g}` is no speedup", hint="for example --speedup 1.3")
+
+    def in_ns(self, replayed_ns: Nanos) -> Nanos:
+        """The step that meets it."""
+        if self.speedup is not None:
+            return Nanos(int(replayed_ns / self.speedup))
+        assert self.step_ns is not None, "one of the two is given"
+        return self.step_ns
+
+
+def solve(
+    run: Replayed, knob: Knob, goal: Goal, *, flag: Callable[[float], str] = "{:g}".format
+) -> SolveAnswer:
+    """How much of one what-if the goal needs.
+
+    Args:
+        run: read and replayed.
+        knob: the what-if, with a number.
+        goal: a speedup or a step.
+        flag: the knob with a value, as it is typed.
+
+    Raises:
+        ScenarioError: no value of the knob fits the run.
+    """
+    goal_ns = goal.in_ns(run.baseline.replayed.mean_ns)
+    found = solved(run.graph, run.baseline, knob, goal_ns)
+    return solve_answer(run.told, found, knob.name, flag)
 
 
 def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:

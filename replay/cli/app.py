@@ -15,6 +15,7 @@ from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
 from replay.cli.cmd_queries import queries
 from replay.cli.cmd_schema import schema
+from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
 from replay.cli.cmd_sweep import sweep
 from replay.cli.cmd_tables import tables
@@ -25,6 +26,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("whatif", whatif, StackedCommand),
     ("levers", with_what_ifs(levers, several=False), StackedCommand),
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
+    ("solve", with_what_ifs(solve, several=False), StackedCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),
     ("tables", tables, TyperCommand),

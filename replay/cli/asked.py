@@ -80,7 +80,8 @@ def with_what_ifs(command: Callable[..., None], *, several: bool) -> Callable[..
     def with_all(**given: object) -> None:
         command(**{name: value for name, value in given.items() if name in own.parameters})
 
-    together = [*first, *more, *last]
+    taken = set(own.parameters)
+    together = [*first, *(found for found in more if found.name not in taken), *last]
     with_all.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
     with_all.__annotations__ = {found.name: found.annotation for found in together}
     with_all.__name__, with_all.__doc__ = command.__name__, command.__doc__

@@ -1,4 +1,4 @@
-"""A chart in characters: step over one axis, a letter for each series, bars for its range."""
+"""A chart in characters: the step over one axis, with its range where there is one line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ class Series:
 
 def chart(series: Sequence[Series], x_label: str, baseline_ns: int, width: int) -> Iterator[str]:
     """The lines of the chart; at most `len(LETTERS)` series, the rest is the caller's to tell."""
-    lowest = min(min(one.low_ns) for one in series)
-    highest = max(max(one.high_ns) for one in series)
+    has_bars = len(series) == 1
+    lowest = min(min(one.low_ns if has_bars else one.y_ns) for one in series)
+    highest = max(max(one.high_ns if has_bars else one.y_ns) for one in series)
     margin = max(len(format_ms(lowest)), len(format_ms(highest))) + 2
     canvas = _Canvas(
         xs=sorted({x for one in series for x in one.x}),
@@ -38,8 +39,9 @@ def chart(series: Sequence[Series], x_label: str, baseline_ns: int, width: int) 
     )
     canvas.line(baseline_ns)
     marks = [ALONE] if len(series) == 1 else LETTERS
-    for one in series:
-        for x, low_ns, high_ns in zip(one.x, one.low_ns, one.high_ns, strict=True):
+    if has_bars:
+        (alone,) = series
+        for x, low_ns, high_ns in zip(alone.x, alone.low_ns, alone.high_ns, strict=True):
             canvas.bar(x, low_ns, high_ns)
     for one, mark in zip(series, marks, strict=False):
         for x, y_ns in zip(one.x, one.y_ns, strict=True):
@@ -96,10 +98,20 @@ class _Canvas:
             y_ns = self._highest - round(span * row / (HEIGHT - 1))
             told = format_ms(y_ns) if row % 4 == 0 or row == HEIGHT - 1 else ""
             yield f"{told:>{margin - 2}} ┤{''.join(cells)}".rstrip()
-        first, last = (f"{x:g}" for x in (self._xs[0], self._xs[-1]))
-        middle = f"{x_label}{', log' if self._is_log else ''}"
-        room = max(self._width - len(first) - len(last), len(middle) + 2)
-        yield f"{'':{margin}}{first}{middle:^{room}}{last}"
+        yield f"{'':{margin}}{self._ticks()}"
+        label = f"{x_label}, log" if self._is_log else x_label
+        yield f"{'':{margin}}{label:^{self._width}}".rstrip()
+
+    def _ticks(self) -> str:
+        """The values of the axis under their columns, as many as do not touch."""
+        line = ""
+        last = f"{self._xs[-1]:g}"
+        for x in self._xs[:-1]:
+            text, at = f"{x:g}", self._column(x)
+            free = at >= len(line) + (2 if line else 0)
+            if free and at + len(text) + 2 <= self._width - len(last):
+                line = f"{line:<{at}}{text}"
+        return f"{line:<{self._width - len(last)}}{last}"
 
 
 def is_geometric(xs: Sequence[float]) -> bool:

@@ -68,7 +68,7 @@ def _cells(point: PointFacts, answer: SweepAnswer) -> list[str]:
         "-" if point.speedup is None else f"{point.speedup:.3f}x",
         format_ms(point.low_ns),
         format_ms(point.high_ns),
-        "no effect" if point.no_effect else "",
+        "no effect" if point.step_ns == answer.run.replayed_ns else "",
     ]
 
 
