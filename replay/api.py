@@ -89,7 +89,6 @@ def analyse(
         unprofiled_step_ns=unprofiled_step_ns,
         options=options,
         workload=workload,
-        with_levers=False,
     )
     return answer_of(found)
 
@@ -121,7 +120,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, scenario) if scenario.transforms else None
-    saving = short_levers(graph, base) if with_levers else ()
+    saving = short_levers(graph, base) if with_levers else None
     return Findings(
         graph=graph,
         facts=built.facts,

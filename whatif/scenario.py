@@ -10,6 +10,7 @@ from msgspec import Struct
 from ingest.errors import ScenarioError, UsageError, UserError, nearest
 from whatif.transforms.registry import KINDS, Transform
 
+_PLACE = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 
 
@@ -50,10 +51,35 @@ def load_scenario(path: Path) -> Scenario:
     return Scenario(
         name=str(document.get("name") or path.stem),
         transforms=tuple(
-            _transform(item, f"{path}, at `$.transforms[{index}]`")
+            _transform(item, f"{path}, at `$.transforms[{index}]")
             for index, item in enumerate(items)
         ),
     )
+
+
+def save_scenario(scenario: Scenario, path: Path) -> None:
+    """Write a scenario as the file that `load_scenario` reads; fields at their default are left out.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    document = msgspec.to_builtins(scenario)
+    document["transforms"] = [_written(change) for change in scenario.transforms]
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", hint="give another path") from error
+
+
+def _written(change: Transform) -> dict[str, object]:
+    defaults = dict(zip(reversed(change.__struct_fields__), reversed(change.__struct_defaults__), strict=False))
+    fields = msgspec.to_builtins(change)
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in defaults or getattr(change, name) != defaults[name]
+    }
 
 
 def _read(path: Path) -> object:
@@ -72,17 +98,24 @@ def _read(path: Path) -> object:
 
 def _transform(item: object, place: str) -> Transform:
     kind = item.get("kind") if isinstance(item, dict) else None
-    if kind not in KINDS:
-        raise ScenarioError(
-            f"{place}: no what-if of kind `{kind}`", hint=nearest(str(kind), sorted(KINDS))
-        )
+    if not isinstance(kind, str) or kind not in KINDS:
+        lack = "no `kind`" if kind is None else f"no what-if of kind `{kind}`"
+        raise ScenarioError(f"{place}`: {lack}", hint=nearest(str(kind), sorted(KINDS)))
     change = KINDS[kind]
     try:
         return msgspec.convert(item, change)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{place}: {error}", hint=_field_hint(str(error), change)) from error
+        told, inside = _split(str(error))
+        hint = _field_hint(told, change)
+        raise ScenarioError(f"{place}{inside}`: {told}", hint=hint) from error
     except UserError as error:
-        raise ScenarioError(f"{place}: {error}", hint=error.hint) from error
+        raise ScenarioError(f"{place}`: {error}", hint=error.hint) from error
+
+
+def _split(message: str) -> tuple[str, str]:
+    """What is wrong, and the place inside the what-if."""
+    found = _PLACE.search(message)
+    return (message[: found.start()], found["path"]) if found else (message, "")
 
 
 def _field_hint(message: str, change: type[Transform]) -> str:

@@ -27,6 +27,8 @@ class Study:
 
     labels: tuple[str, ...]
     """The what-ifs as they were understood."""
+    name: str
+    """Of the scenario; empty where it has none."""
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
     """What-ifs that changed nothing, and why."""
@@ -75,6 +77,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
     return Study(
         labels=changed.labels,
+        name=scenario.name,
         assumptions=(*changed.assumptions, *of_missing_ranks(changed.graph)),
         no_effect=no_effect,
         replayed_ns=replayed_ns,

@@ -140,7 +140,6 @@ def whatif(
             unprofiled_step_ns=step_ns,
             options=reading,
             workload=workload,
-            with_levers=not as_json,
         )
     console.report_failed(findings.reading.failed)
     if as_json:

@@ -103,7 +103,8 @@ def _numbers(
         raise UsageError(
             f"`{asked.option} {part}` goes to 0 by equal ratios", hint="leave `:log` out"
         )
-    return [first * (last / first) ** (place / (count - 1)) for place in range(count)]
+    ratios = [first * (last / first) ** (place / (count - 1)) for place in range(count)]
+    return [first, *(float(f"{number:.4g}") for number in ratios[1:-1]), last]
 
 
 def _check(asked: Asked, value: str) -> None:

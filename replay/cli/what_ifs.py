@@ -36,13 +36,15 @@ def scenario_of(order: Sequence[Typed], base: Base) -> Scenario:
         UsageError: a value is malformed, or a base is given and nothing uses it.
         ScenarioError: a scenario file is wrong.
     """
-    transforms = tuple(change for typed in order for change in _changes(typed, base))
+    files = {one.value: load_scenario(Path(one.value)) for one in order if one.name == "scenario"}
+    transforms = tuple(change for typed in order for change in _changes(typed, base, files))
     if base.is_given and not any(isinstance(change, Nvlink) for change in transforms):
         raise UsageError(
             "--base-gpu, --base-nvlink and --gpus-per-node change nothing by themselves",
             hint="they tell --nvlink RATE what the recorded run had",
         )
-    return Scenario(transforms=transforms)
+    names = [files[one.value].name for one in order if one.name == "scenario"]
+    return Scenario(name=" + ".join(names), transforms=transforms)
 
 
 BASE_OPTIONS = ("base_gpu", "base_nvlink", "gpus_per_node")
@@ -66,7 +68,7 @@ def scenario_in(order: Sequence[Typed]) -> Scenario:
     return scenario_of(order, base)
 
 
-def _changes(typed: Typed, base: Base) -> Iterator[Transform]:
+def _changes(typed: Typed, base: Base, files: Mapping[str, Scenario]) -> Iterator[Transform]:
     if typed.name == "nvlink":
         yield Nvlink(
             rate=typed.value,
@@ -75,7 +77,7 @@ def _changes(typed: Typed, base: Base) -> Iterator[Transform]:
             gpus_per_node=base.gpus_per_node,
         )
     elif typed.name == "scenario":
-        yield from load_scenario(Path(typed.value)).transforms
+        yield from files[typed.value].transforms
     elif typed.name in PLAIN:
         yield PLAIN[typed.name](typed.value)
 

@@ -120,6 +120,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
     """Why a transform changed nothing, one sentence each."""
+    name: str = ""
+    """Names of the scenario files, joined by ` + `; empty without any."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,6 +251,17 @@ class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the recorded FLOPs by element type."""
 
 
+class ShortLever(msgspec.Struct, frozen=True, kw_only=True):
+    """A what-if that would save much; `replay levers` has all, with their ranges."""
+
+    flag: str
+    why: str
+    """The change in words."""
+    step_ns: int
+    saving_ns: int
+    """Of the unchanged run, whatever what-if was asked."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What `replay TRACE --json` prints."""
 
@@ -262,6 +275,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     reading: ReadingFacts | None = None
     rates: RateFacts | None = None
     """None when no workload was given and the shapes of operators tell none."""
+    levers: tuple[ShortLever, ...] | None = None
+    """The biggest savings first; empty where nothing saves half a percent, None when not asked."""
 
 
 def to_json(answer: msgspec.Struct) -> bytes:

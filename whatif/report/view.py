@@ -9,6 +9,7 @@ from replay.results.metrics import Breakdown
 from replay.results.outliers import LongStep
 from replay.results.stragglers import RankLateness
 from replay.results.unexplained import Place, places
+from whatif.levers import Lever
 from whatif.report.advice import advice
 from whatif.report.answer import (
     Answer,
@@ -24,6 +25,7 @@ from whatif.report.answer import (
     RankFacts,
     RateFacts,
     ReadingFacts,
+    ShortLever,
     TraceFacts,
     TrustFacts,
     UnprofiledFacts,
@@ -58,6 +60,7 @@ def answer_of(findings: Findings) -> Answer:
         ),
         reading=_reading(findings.run),
         rates=_rates(findings),
+        levers=None if findings.levers is None else tuple(map(_lever, findings.levers)),
     )
 
 
@@ -152,6 +155,7 @@ def _prediction(study: Study) -> Prediction:
         scenario=study.labels,
         assumptions=study.assumptions,
         no_effect=study.no_effect,
+        name=study.name,
     )
 
 
@@ -227,6 +231,12 @@ def _long_step(long: LongStep) -> LongStepFacts:
             )
             for more in long.grown
         ),
+    )
+
+
+def _lever(lever: Lever) -> ShortLever:
+    return ShortLever(
+        flag=lever.flag_text, why=lever.why, step_ns=lever.step_ns, saving_ns=lever.saving_ns
     )
 
 
