@@ -27,9 +27,9 @@ from whatif.report.levers import LeversAnswer, levers_answer
 from whatif.report.rates import NOTHING_SAID, Workload
 from whatif.report.reading import read_run
 from whatif.report.run_facts import RunFacts, run_facts
-from whatif.report.view import answer_of
 from whatif.report.solve import SolveAnswer, solve_answer
 from whatif.report.sweep import SweepAnswer, sweep_answer
+from whatif.report.view import answer_of
 from whatif.scenario import Scenario
 from whatif.solve import Knob
 from whatif.solve import solve as solved

@@ -1,4 +1,4 @@
-"""Which changes would save most: what-ifs by 10 %, twice, and without limit, all replayed at once."""
+"""Which changes would save most: by 10 %, twice, and without limit, all replayed at once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LEAST_SHARE = 0.02
 """A class of kernels with less of the device time is no lever."""
 LEAST_SAVING = 0.005
 """A saving of less of the step is noise: two runs of one job differ by about 1 %."""
-LIMITLESS = 1e6
+LIMITLESS = 1_000_000
 """So many times as fast that only latency is left of a transfer."""
 LAUNCHES = "class:host,name:*aunch*"
 """The calls that give work to the device (CUDA and HIP, kernels and graphs)."""
@@ -104,9 +104,7 @@ class _Candidate:
 def levers(graph: TaskGraph, baseline: Baseline, *, shown: int = SHOWN) -> tuple[Lever, ...]:
     """The changes that save most, biggest first; none where nothing saves anything."""
     asked = [
-        (candidate, strength)
-        for candidate in _candidates(graph)
-        for strength in candidate.short
+        (candidate, strength) for candidate in _candidates(graph) for strength in candidate.short
     ]
     found = _moved(graph, baseline, UNCHANGED, asked, ranges=Ranges.STEPS)[1]
     least_ns = max(LEAST_SAVING * baseline.replayed.mean_ns, 1)
@@ -114,9 +112,7 @@ def levers(graph: TaskGraph, baseline: Baseline, *, shown: int = SHOWN) -> tuple
     return tuple(sorted(worth, key=lambda lever: -lever.saving_ns)[:shown])
 
 
-def lever_table(
-    graph: TaskGraph, baseline: Baseline, scenario: Scenario = UNCHANGED
-) -> LeverTable:
+def lever_table(graph: TaskGraph, baseline: Baseline, scenario: Scenario = UNCHANGED) -> LeverTable:
     """Every lever of the run, on top of a scenario, with the range of each answer.
 
     Raises:
@@ -147,7 +143,7 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
         words = "no stragglers: every rank as fast as the median rank"
         yield _Candidate("stragglers", {Strength.LIMIT: NoStragglers()}, limit, words)
     if (kinds == TaskKind.TRANSFER).any():
-        network = {
+        network: dict[Strength, Transform] = {
             Strength.TENTH: NetworkScale(factor=SPEEDS[Strength.TENTH]),
             Strength.TWICE: NetworkScale(factor=SPEEDS[Strength.TWICE]),
             Strength.LIMIT: Scale(where="class:collective", factor=0),
@@ -176,7 +172,7 @@ def _scaled(where: str) -> Callable[[float], Transform]:
 
 
 def _nvlink(speed: float) -> Transform:
-    return Nvlink(rate=f"x{min(speed, LIMITLESS):.0f}" if speed > 2 else f"x{speed:g}")
+    return Nvlink(rate=f"x{speed:g}" if speed < LIMITLESS else f"x{LIMITLESS}")
 
 
 def _classes(graph: TaskGraph) -> list[str]:

@@ -58,7 +58,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def save_scenario(scenario: Scenario, path: Path) -> None:
-    """Write a scenario as the file that `load_scenario` reads; fields at their default are left out.
+    """Write the file that `load_scenario` reads; fields at their default are left out.
 
     Raises:
         UsageError: the file cannot be written.
@@ -73,7 +73,8 @@ def save_scenario(scenario: Scenario, path: Path) -> None:
 
 
 def _written(change: Transform) -> dict[str, object]:
-    defaults = dict(zip(reversed(change.__struct_fields__), reversed(change.__struct_defaults__), strict=False))
+    given = change.__struct_fields__[::-1]
+    defaults = dict(zip(given, change.__struct_defaults__[::-1], strict=False))
     fields = msgspec.to_builtins(change)
     return {
         name: value

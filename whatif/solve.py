@@ -63,7 +63,7 @@ class Solution:
     refused: str
     """Why the knob has values that do not fit the run; empty where all do."""
     detour: tuple[Tried, Tried] | None
-    """Two neighbours of which the stronger has the longer step; None where the answer only falls."""
+    """Two neighbours of which the stronger has the longer step; None where it only falls."""
 
     @property
     def moves(self) -> bool:
@@ -86,9 +86,7 @@ def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> S
     tried = search.by_strength()
     for _ in range(ROUNDS):
         missing = {
-            value
-            for step in (_step, _low, _high)
-            for value in _between(tried, goal_ns, step, knob)
+            value for step in (_step, _low, _high) for value in _between(tried, goal_ns, step, knob)
         }
         if not search.try_all(sorted(missing)):
             break
@@ -190,15 +188,11 @@ def _between(
     if low == 0 and high <= 1 / 1e9:
         return []
     ratio = high / start
-    return [
-        _whole(start * ratio ** (place / (FINE + 1)), knob) for place in range(FINE + 1)
-    ]
+    return [_whole(start * ratio ** (place / (FINE + 1)), knob) for place in range(FINE + 1)]
 
 
 def _detour(tried: Sequence[Tried]) -> tuple[Tried, Tried] | None:
     """The neighbours between which the step grows most, though the knob gets stronger."""
-    grown = [
-        (_step(after) - _step(before), (before, after)) for before, after in pairwise(tried)
-    ]
+    grown = [(_step(after) - _step(before), (before, after)) for before, after in pairwise(tried)]
     most, pair = max(grown, key=lambda one: one[0], default=(0, None))
     return pair if most > ROUNDING_NS else None

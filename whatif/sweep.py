@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from whatif.many import Answer, Ranges, outcomes
@@ -65,6 +66,7 @@ def sweep(
     chosen = ranges or ranges_for(graph, len(points))
     scenarios = [point.scenario for point in points]
     answers = outcomes(graph, baseline, scenarios, ranges=chosen, progress=progress)
-    if answers and all(isinstance(answer, Exception) for answer in answers):
-        raise answers[0]
+    refused = [answer for answer in answers if isinstance(answer, ScenarioError)]
+    if refused and len(refused) == len(answers):
+        raise refused[0]
     return Sweep(points=tuple(points), answers=tuple(answers), ranges=chosen)

@@ -1,7 +1,5 @@
 """`replay levers`: what every lever of a run would give."""
 
-import shutil
-
 import typer
 
 from replay.cli import console, options

@@ -1,7 +1,7 @@
 """Lists and ranges of an option's values, as `replay sweep` takes them.
 
-`x1,x2,x4` is a list; `450:1800:4` are four values from 450 to 1800, evenly apart, or by equal ratios
-with `:log`. The unit stands at either end or at both (`450GBps:1800GBps:4`), or is the usual one of
+`x1,x2,x4` is a list; `450:1800:4` are four values from 450 to 1800, evenly apart, or by equal
+ratios with `:log`. The unit stands at either end or at both (`450GBps:1800GBps:4`), or is the usual one of
 the option. Of SELECTOR=FACTOR what stands after the last `=` is listed. `|` separates values that
 have commas of their own: selectors, and pairs like RATE,TIME. `none` leaves the option out.
 """
@@ -79,9 +79,7 @@ def _spread(asked: Asked, part: str) -> Sequence[str]:
         return [f"{part}{unit}" if _BARE.fullmatch(part) else part]
     signs, units = ({found[f"{what}{end}"] for end in (1, 2)} - {""} for what in ("sign", "unit"))
     if len(signs) > 1 or len(units) > 1:
-        raise UsageError(
-            f"`{asked.option} {part}` mixes units", hint="give both ends in one unit"
-        )
+        raise UsageError(f"`{asked.option} {part}` mixes units", hint="give both ends in one unit")
     sign, unit = next(iter(signs), ""), next(iter(units), "" if signs - {"+"} else unit)
     ends = float(found["number1"]), float(found["number2"])
     return [f"{sign}{number:.10g}{unit}" for number in _numbers(asked, part, ends, found)]

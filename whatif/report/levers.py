@@ -101,7 +101,9 @@ def moved_facts(lever: Lever, step_ns: int) -> MovedFacts:
 
 def render_levers(answer: LeversAnswer, width: int) -> str:
     """For people: shares of the step, the biggest saving first, and what to type."""
-    return "\n".join([*_head(answer, width), "", *_table(answer, width), *_rest(answer, width)]) + "\n"
+    return (
+        "\n".join([*_head(answer, width), "", *_table(answer, width), *_rest(answer, width)]) + "\n"
+    )
 
 
 def _head(answer: LeversAnswer, width: int) -> Iterator[str]:
@@ -116,9 +118,7 @@ def _head(answer: LeversAnswer, width: int) -> Iterator[str]:
 
 def _table(answer: LeversAnswer, width: int) -> Iterator[str]:
     if not answer.levers:
-        yield (
-            f"no lever: nothing, made twice as fast, saves {LEAST_SAVING:.1%} of this step"
-        )
+        yield (f"no lever: nothing, made twice as fast, saves {LEAST_SAVING:.1%} of this step")
         return
     cells = [_cells(lever, answer) for lever in answer.levers]
     lines = list(aligned([TITLES, *cells], SIDES))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log
 
 from ingest.units import format_ms
@@ -118,6 +119,6 @@ def is_geometric(xs: Sequence[float]) -> bool:
     """Neighbours are rather a ratio apart than a difference."""
     if len(xs) < 3 or xs[0] <= 0:  # noqa: PLR2004  (two points are both)
         return False
-    gaps = [after - before for before, after in zip(xs, xs[1:], strict=False)]
-    ratios = [log(after / before) for before, after in zip(xs, xs[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(xs)]
+    ratios = [log(after / before) for before, after in pairwise(xs)]
     return max(ratios) / min(ratios) < max(gaps) / min(gaps)

@@ -59,9 +59,7 @@ Flag = Callable[[float], str]
 """The option with a value, as it is typed."""
 
 
-def solve_answer(
-    run: RunFacts, found: Solution, vary: str, flag: Flag
-) -> SolveAnswer:
+def solve_answer(run: RunFacts, found: Solution, vary: str, flag: Flag) -> SolveAnswer:
     """The contract's object."""
 
     def at(tried: Tried) -> AtValue:

@@ -122,8 +122,9 @@ def _table(answer: SweepAnswer) -> str:
     names = [axis.name for axis in answer.axes]
     titles = [*names, "step", "low", "high", "speedup", "what it is not", "to type"]
     heads = "".join(
-        f'<th class="text">{escape(title)}</th>' if title not in columns(answer) else
-        f"<th>{escape(title)}</th>"
+        f'<th class="text">{escape(title)}</th>'
+        if title not in columns(answer)
+        else f"<th>{escape(title)}</th>"
         for title in titles
     )
     return f"<table><tr>{heads}</tr>{''.join(map(_row, answer.points))}</table>"
