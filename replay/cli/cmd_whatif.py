@@ -1,7 +1,7 @@
 """`replay TRACE... [options]`: the answer to a what-if, or the unchanged run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from replay.cli import console, options
 from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
 from replay.cli.stack import typed
+
+if TYPE_CHECKING:
+    from whatif.scenario import Scenario
 
 
 def whatif(
@@ -19,6 +22,48 @@ def whatif(
         typer.Option(
             metavar="RATE",
             help="Link between the GPUs of a node (NVLink, xGMI): 900GBps, 400Gbps or x2.",
+        ),
+    ] = None,
+    pcie: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE",
+            help="PCIe of a GPU, one direction: 64GBps or x2.",
+        ),
+    ] = None,
+    net: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE",
+            help="Network between nodes, share of one GPU, one direction: 400Gbps or x2.",
+        ),
+    ] = None,
+    net_latency: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TIME",
+            help="Latency between nodes, one way: 20us, or +20us on top of what it was.",
+        ),
+    ] = None,
+    wan: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE,TIME",
+            help="Halve the ranks over two sites with this link between: 100Gbps,20ms.",
+        ),
+    ] = None,
+    in_network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="on|off",
+            help="Reduce in the switches of nodes and network (NVLS, SHARP).",
+        ),
+    ] = None,
+    collective_algo: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Force ring, tree, nvls, ... where it can do a collective.",
         ),
     ] = None,
     network_scale: Annotated[
@@ -56,17 +101,40 @@ def whatif(
             help="The same what-ifs from a YAML file.",
         ),
     ] = None,
+    save_scenario: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the what-ifs of this call as such a file."),
+    ] = None,
     base_gpu: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The recorded GPU, for --nvlink."),
+        typer.Option(metavar="NAME", help="The recorded GPU, where the trace does not tell."),
     ] = None,
     base_nvlink: Annotated[
         str | None,
-        typer.Option(metavar="RATE", help="The recorded link, for --nvlink."),
+        typer.Option(metavar="RATE", help="The recorded link between the GPUs of a node."),
+    ] = None,
+    base_net: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="The recorded network, share of one GPU."),
+    ] = None,
+    base_net_latency: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The recorded latency between nodes, one way."),
+    ] = None,
+    base_pcie: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="The recorded PCIe of a GPU, one direction."),
     ] = None,
     gpus_per_node: Annotated[
         int | None,
-        typer.Option(metavar="N", help="GPUs that the link joins, for --nvlink."),
+        typer.Option(metavar="N", help="GPUs of a recorded node."),
+    ] = None,
+    topology: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Which ranks share nodes and sites, from a YAML file.",
+        ),
     ] = None,
     tokens_per_step: Annotated[
         float | None,
@@ -108,14 +176,15 @@ def whatif(
     SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase.
     """
     from replay.api import Window, examine
-    from replay.cli.what_ifs import Base, scenario_of
+    from replay.cli.what_ifs import scenario_in
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
-    base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
-    asked = scenario_of(typed(ctx), base)
+    asked = scenario_in(typed(ctx))
+    if save_scenario is not None:
+        _save(asked, save_scenario)
     as_json = json or format_ is options.AnswerFormat.JSON
     workload = Workload(
         tokens_per_step=tokens_per_step,
@@ -146,3 +215,10 @@ def whatif(
         console.show(to_json(answer_of(findings)).decode())
     else:
         console.show(render(findings))
+
+
+def _save(asked: "Scenario", path: Path) -> None:
+    from whatif.scenario import save_scenario
+
+    save_scenario(asked, path)
+    console.talk(f"written: {path}")

@@ -1,9 +1,10 @@
 """Lists and ranges of an option's values, as `replay sweep` takes them.
 
 `x1,x2,x4` is a list; `450:1800:4` are four values from 450 to 1800, evenly apart, or by equal
-ratios with `:log`. The unit stands at either end or at both (`450GBps:1800GBps:4`), or is the usual one of
-the option. Of SELECTOR=FACTOR what stands after the last `=` is listed. `|` separates values that
-have commas of their own: selectors, and pairs like RATE,TIME. `none` leaves the option out.
+ratios with `:log`. The unit stands at either end or at both (`450GBps:1800GBps:4`), or is the
+usual one of the option. Of SELECTOR=FACTOR what stands after the last `=` is listed. `|` separates
+values that have commas of their own: selectors, and pairs like RATE,TIME. `none` leaves the option
+out.
 """
 
 import re

@@ -1,54 +1,56 @@
 """Options as typed -> a scenario: each what-if flag is one transform, each file its transforms."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
 
 from ingest.errors import UsageError
 from replay.cli.stack import Typed
+from whatif.recorded import NOTHING_SAID, PLACES, Recorded
 from whatif.scenario import Scenario, load_scenario
+from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
-from whatif.transforms.registry import Transform
+from whatif.transforms.pcie import Pcie
+from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
+from whatif.transforms.wan import Wan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """What is said of the recorded machine."""
-
-    gpu: str | None = None
-    nvlink: str | None = None
-    gpus_per_node: int | None = None
-
-    @property
-    def is_given(self) -> bool:
-        """Any of the options stands on the command line."""
-        return any(value is not None for value in (self.gpu, self.nvlink, self.gpus_per_node))
-
-
-def scenario_of(order: Sequence[Typed], base: Base) -> Scenario:
+def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenario:
     """The scenario that the options spell, in their order.
 
+    Args:
+        order: the options as typed.
+        said: what they say of the recorded machine; it goes before what files say.
+
     Raises:
-        UsageError: a value is malformed, or a base is given and nothing uses it.
+        UsageError: a value is malformed, or a machine is described and no what-if asks for it.
         ScenarioError: a scenario file is wrong.
     """
-    files = {one.value: load_scenario(Path(one.value)) for one in order if one.name == "scenario"}
-    transforms = tuple(change for typed in order for change in _changes(typed, base, files))
-    if base.is_given and not any(isinstance(change, Nvlink) for change in transforms):
+    scenario = Scenario()
+    for typed in order:
+        if typed.name == "scenario":
+            scenario = scenario.followed_by(load_scenario(Path(typed.value)))
+        elif typed.name in WHAT_IFS:
+            scenario = scenario.then(WHAT_IFS[typed.name](typed.value))
+    if said.is_given and not any(asks_for_machine(change) for change in scenario.transforms):
         raise UsageError(
-            "--base-gpu, --base-nvlink and --gpus-per-node change nothing by themselves",
-            hint="they tell --nvlink RATE what the recorded run had",
+            f"options of the recorded machine change nothing by themselves ({said.flags})",
+            hint="they tell a what-if like --nvlink RATE what the recorded run had",
         )
-    names = [files[one.value].name for one in order if one.name == "scenario"]
-    return Scenario(name=" + ".join(names), transforms=transforms)
+    return replace(scenario, base=said.over(scenario.base))
 
 
-BASE_OPTIONS = ("base_gpu", "base_nvlink", "gpus_per_node")
-"""They describe the recorded machine."""
+BASE_OPTIONS = {
+    name if name in PLACES else f"base_{name}": name for name in Recorded.__struct_fields__
+}
+"""Options that describe the recorded machine, and the field that each of them fills."""
 
 
 def scenario_in(order: Sequence[Typed]) -> Scenario:
@@ -58,28 +60,39 @@ def scenario_in(order: Sequence[Typed]) -> Scenario:
         UsageError: as `scenario_of`.
         ScenarioError: as `scenario_of`.
     """
-    said = {name: value for name, value in order if name in BASE_OPTIONS}
-    per_node = said.get("gpus_per_node")
-    base = Base(
-        gpu=said.get("base_gpu"),
-        nvlink=said.get("base_nvlink"),
-        gpus_per_node=None if per_node is None else int(per_node),
-    )
-    return scenario_of(order, base)
+    given = [(name, value) for name, value in order if name in BASE_OPTIONS]
+    said: dict[str, Any] = {BASE_OPTIONS[name]: value for name, value in given}
+    if "gpus_per_node" in said:
+        said["gpus_per_node"] = int(said["gpus_per_node"])
+    return scenario_of(order, Recorded(**said))
 
 
-def _changes(typed: Typed, base: Base, files: Mapping[str, Scenario]) -> Iterator[Transform]:
-    if typed.name == "nvlink":
-        yield Nvlink(
-            rate=typed.value,
-            base_gpu=base.gpu,
-            base_nvlink=base.nvlink,
-            gpus_per_node=base.gpus_per_node,
-        )
-    elif typed.name == "scenario":
-        yield from files[typed.value].transforms
-    elif typed.name in PLAIN:
-        yield PLAIN[typed.name](typed.value)
+def _nvlink(value: str) -> Transform:
+    return Nvlink(rate=value)
+
+
+def _pcie(value: str) -> Transform:
+    return Pcie(rate=value)
+
+
+def _net(value: str) -> Transform:
+    return Net(rate=value)
+
+
+def _net_latency(value: str) -> Transform:
+    return NetLatency(time=value)
+
+
+def _wan(value: str) -> Transform:
+    return Wan(link=value)
+
+
+def _in_network(value: str) -> Transform:
+    return InNetwork(state=value)
+
+
+def _collective_algo(value: str) -> Transform:
+    return CollectiveAlgo(algorithm=value)
 
 
 def _network_scale(value: str) -> Transform:
@@ -105,13 +118,20 @@ def _no_stragglers(value: str) -> Transform:
     return NoStragglers()
 
 
-PLAIN: Mapping[str, Callable[[str], Transform]] = {
+WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
+    "nvlink": _nvlink,
+    "pcie": _pcie,
+    "net": _net,
+    "net_latency": _net_latency,
+    "wan": _wan,
+    "in_network": _in_network,
+    "collective_algo": _collective_algo,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,
     "no_stragglers": _no_stragglers,
 }
-"""What-ifs that need nothing but their own value."""
+"""By the name of the option's parameter."""
 
 
 def _number(option: str, text: str) -> float:

@@ -116,6 +116,8 @@ class Collectives:
     """Upper bound of the transfer when members are missing (else equal to `transfer_ns`)."""
     on_host: Bool
     """Runs on CPU threads (gloo, MPI): no GPU link carries it."""
+    item_bytes: Int8
+    """Of one element; -1 when its type is not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
