@@ -21,6 +21,7 @@ from replay.run import Run, Table, describe
 from whatif.levers import lever_table
 from whatif.levers import levers as short_levers
 from whatif.many import Ranges
+from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
 from whatif.report.levers import LeversAnswer, levers_answer
@@ -156,11 +157,19 @@ class Replayed:
 def replay_run(
     paths: Paths,
     *,
+    recorded: Recorded = NOTHING_SAID,
     window: Window = WHOLE,
     unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
 ) -> Replayed:
     """Read traces (or a store) and replay them as they are, for `levers`, `sweep` and `solve`.
+
+    Args:
+        paths: as `analyse`.
+        recorded: what is said of the recorded machine, as the scenarios say it.
+        window: the part of the run that counts.
+        unprofiled_step_ns: mean step measured without the profiler, which the host then meets.
+        options: how traces are read.
 
     Raises:
         UserError: the traces cannot be read, or no host meets the step without the profiler.
@@ -169,7 +178,7 @@ def replay_run(
     with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         reading = _reading(run)
-    graph, unprofiled = with_modelled_transfers(built.graph), None
+    graph, unprofiled = with_modelled_transfers(built.graph, recorded), None
     base = baseline(graph, built.facts)
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)

@@ -302,6 +302,7 @@ class GraphBuilder:
             outside_wait_high_ns=np.array(transfer, np.int64) + np.array(outside, np.int64),
             on_host=np.array(on_host, bool),
             item_bytes=np.full(len(self.calls), self.item_bytes, np.int8),
+            latency_ns=np.zeros(len(self.calls), np.int64),
         )
 
     def _boundaries(self, n_steps: int) -> Boundaries:

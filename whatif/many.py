@@ -1,28 +1,27 @@
 """Many scenarios on one run, replayed together: the steps of `study`, without their schedules."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
-
-import numpy as np
+from typing import TypeVar
 
 from ingest.errors import ScenarioError
 from ingest.units import Nanos
-from replay.engine.batch import replay_batch
 from replay.engine.kernel import WIDTH
-from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
-from replay.results.metrics import StepTimes, step_times_of_ends
+from replay.results.metrics import StepTimes
 from whatif.scenario import Scenario
 from whatif.study import (
     Changed,
     Readings,
+    Variant,
     apply_all,
     of_missing_ranks,
-    other_readings,
+    readings_of,
     rebased_ns,
     variants,
     why_unmoved,
@@ -68,7 +67,7 @@ def outcomes(
     Graphs are made when they are replayed, `WIDTH` scenarios at a time and processor, so that the
     memory does not grow with the number of scenarios.
     """
-    run = _Run(graph=graph, baseline=baseline, readings=other_readings(graph), ranges=ranges)
+    run = _Run(baseline=baseline, readings=readings_of(graph, baseline), ranges=ranges)
     parts = [scenarios[first : first + WIDTH] for first in range(0, len(scenarios), WIDTH)]
     found: list[Answer] = []
     with ThreadPoolExecutor(max(min(len(parts), os.cpu_count() or 1), 1)) as pool:
@@ -78,25 +77,10 @@ def outcomes(
     return found
 
 
-def steps_of(graphs: Sequence[TaskGraph]) -> list[StepTimes]:
-    """Step times of variants of one graph; those with other tasks than the first are apart."""
-    alike: dict[tuple[int, int], list[int]] = {}
-    for place, graph in enumerate(graphs):
-        alike.setdefault((graph.n_tasks, id(graph.boundaries.task)), []).append(place)
-    found: dict[int, StepTimes] = {}
-    for places in alike.values():
-        some = [graphs[place] for place in places]
-        ends_ns = replay_batch(some, some[0].boundaries.task)
-        for place, graph, row_ns in zip(places, some, ends_ns, strict=True):
-            found[place] = step_times_of_ends(graph, row_ns)
-    return [found[place] for place in range(len(graphs))]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     """What all scenarios share."""
 
-    graph: TaskGraph
     baseline: Baseline
     readings: Readings
     ranges: Ranges
@@ -105,7 +89,7 @@ class _Run:
         """Of a few scenarios at once."""
         found = [(scenario, self._changed(scenario)) for scenario in scenarios]
         pairs = [(scenario, one) for scenario, one in found if isinstance(one, Changed)]
-        steps = steps_of([one.graph for _, one in pairs])
+        steps = self.readings.answers.step_times_of_all([one.graph for _, one in pairs])
         candidates = [[int(times.mean_ns), *without_one_step(times)] for times in steps]
         if self.ranges is Ranges.FULL:
             self._add_bounds(pairs, candidates)
@@ -117,7 +101,7 @@ class _Run:
 
     def _changed(self, scenario: Scenario) -> Changed | ScenarioError:
         try:
-            return apply_all(self.graph, scenario)
+            return apply_all(self.readings.graph, scenario)
         except ScenarioError as error:
             return error
 
@@ -125,15 +109,13 @@ class _Run:
         self, pairs: Sequence[tuple[Scenario, Changed]], candidates: list[list[int]]
     ) -> None:
         """Add the steps of all other graphs that are as well founded, one per scenario a round."""
-        zeros: dict[int, Int64] = {}
-        strict = [_strict(one.graph, zeros) for _, one in pairs]
-        for all_ns, times in zip(candidates, steps_of(strict), strict=True):
+        strict = self.readings.strict.step_times_of_all([one.graph for _, one in pairs])
+        for all_ns, times in zip(candidates, strict, strict=True):
             all_ns += rebased_ns(self.baseline, times)
         others = [variants(self.readings, scenario, one) for scenario, one in pairs]
         for row in zip_longest(*others):
-            there = [at for at, graph in enumerate(row) if graph is not None]
-            for at, times in zip(there, steps_of([row[at] for at in there]), strict=True):
-                candidates[at].append(int(times.mean_ns))
+            for all_ns, times in _with_times(zip(candidates, row, strict=True)):
+                all_ns.append(int(times.mean_ns))
 
     def _outcome(
         self, pair: tuple[Scenario, Changed], times: StepTimes, all_ns: list[int]
@@ -142,7 +124,7 @@ class _Run:
         no_effect = changed.no_effect
         unmoved = times.mean_ns == self.baseline.replayed.mean_ns
         if unmoved and len(no_effect) < len(scenario.transforms):
-            no_effect = (*no_effect, why_unmoved(self.graph, changed.graph, self.baseline))
+            no_effect = (*no_effect, why_unmoved(self.readings.graph, changed.graph, self.baseline))
         return Outcome(
             step_ns=times.mean_ns,
             low_ns=Nanos(min(all_ns)),
@@ -153,10 +135,16 @@ class _Run:
         )
 
 
-def _strict(graph: TaskGraph, zeros: dict[int, Int64]) -> TaskGraph:
-    """Without residuals; all graphs of one size share the column, so that they replay together."""
-    none_ns = zeros.get(graph.n_tasks)
-    if none_ns is None:
-        none_ns = zeros.setdefault(graph.n_tasks, np.zeros(graph.n_tasks, np.int64))
-        none_ns.flags.writeable = False
-    return replace(graph, tasks=replace(graph.tasks, residual_ns=none_ns))
+_T = TypeVar("_T")
+
+
+def _with_times(row: Iterable[tuple[_T, Variant | None]]) -> Iterator[tuple[_T, StepTimes]]:
+    """Step times of variants; those that replay in the same way together."""
+    alike: dict[int, list[tuple[_T, Variant]]] = {}
+    for what, one in row:
+        if one is not None:
+            alike.setdefault(id(one.answers), []).append((what, one))
+    for some in alike.values():
+        answers = some[0][1].answers
+        steps = answers.step_times_of_all([one.graph for _, one in some])
+        yield from zip((what for what, _ in some), steps, strict=True)

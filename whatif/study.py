@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ingest.units import Nanos
 from ingest.vocab import EdgeKind, TaskKind
@@ -11,6 +12,7 @@ from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
+from whatif.answers import Answers
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
@@ -68,9 +70,17 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         ScenarioError: the scenario does not fit this trace.
     """
     changed = apply_all(graph, scenario)
-    schedule = replay(changed.graph)
-    predicted = step_times(changed.graph, schedule)
-    candidates = [int(predicted.mean_ns), *_bounds(graph, baseline, scenario, changed, predicted)]
+    readings = readings_of(graph, baseline)
+    settled, schedule = readings.answers.settled(changed.graph)
+    predicted = step_times(settled, schedule)
+    strict = readings.strict.step_times(changed.graph)
+    others = variants(readings, scenario, changed)
+    candidates = [
+        int(predicted.mean_ns),
+        *without_one_step(predicted),
+        *rebased_ns(baseline, strict),
+        *(int(one.answers.step_times(one.graph).mean_ns) for one in others),
+    ]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
@@ -85,8 +95,8 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         low_ns=Nanos(min(candidates)),
         high_ns=Nanos(max(candidates)),
         rank_ns=tuple(predicted.rank_mean_ns(place) for place in range(len(graph.ranks))),
-        predicted=breakdown(changed.graph, schedule),
-        graph=changed.graph,
+        predicted=breakdown(settled, schedule),
+        graph=settled,
         schedule=schedule,
     )
 
@@ -112,63 +122,60 @@ def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL
     )
 
 
-def _bounds(
-    graph: TaskGraph,
-    baseline: Baseline,
-    scenario: Scenario,
-    changed: Changed,
-    predicted: StepTimes,
-) -> Iterator[int]:
-    """Other answers that are as well founded, ns (DESIGN section 4)."""
-    yield from without_one_step(predicted)
-    strict = step_times(changed.graph, replay(changed.graph, residuals=False))
-    yield from rebased_ns(baseline, strict)
-    for other in variants(other_readings(graph), scenario, changed):
-        yield _step_ns(other)
+class Variant(NamedTuple):
+    """A graph, and how it replays."""
+
+    answers: Answers
+    graph: TaskGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """Graphs of the unchanged run that are as well founded as the one that counts."""
+    """The unchanged run, and what else its recording may mean."""
 
     graph: TaskGraph
-    """The one that counts."""
-    splits: tuple[TaskGraph, ...]
+    answers: Answers
+    strict: Answers
+    """Without residuals."""
+    splits: tuple[Variant, ...]
     """Missing ranks let the others wait longer, or less."""
     without_full: TaskGraph | None
     """Without the edges of a full device; None where there are none."""
 
 
-def other_readings(graph: TaskGraph) -> Readings:
-    """What the recording may mean as well."""
+def readings_of(graph: TaskGraph, baseline: Baseline) -> Readings:
+    """All that scenarios of a run start from."""
     calls = graph.collectives
+    splits = [
+        with_transfers(graph, transfer_ns)
+        for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns)
+        if (transfer_ns != calls.transfer_ns).any()
+    ]
+    has_full = bool((graph.edges.kind == EdgeKind.SM_FULL).any())
     return Readings(
         graph=graph,
-        splits=tuple(
-            with_transfers(graph, transfer_ns)
-            for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns)
-            if (transfer_ns != calls.transfer_ns).any()
-        ),
-        without_full=without_edges(graph, EdgeKind.SM_FULL)
-        if (graph.edges.kind == EdgeKind.SM_FULL).any()
-        else None,
+        answers=Answers.of(graph, baseline.schedule),
+        strict=Answers.of(graph, baseline.strict_schedule, residuals=False),
+        splits=tuple(Variant(Answers.of(split, replay(split)), split) for split in splits),
+        without_full=without_edges(graph, EdgeKind.SM_FULL) if has_full else None,
     )
 
 
-def variants(readings: Readings, scenario: Scenario, changed: Changed) -> Iterator[TaskGraph]:
-    """Graphs whose steps are as well founded as that of `changed`; made one by one."""
+def variants(readings: Readings, scenario: Scenario, changed: Changed) -> Iterator[Variant]:
+    """What is as well founded as the replay of `changed`; made one by one."""
+    answers = readings.answers
     for bound in (Bound.LOW, Bound.HIGH):
-        yield apply_all(readings.graph, scenario, bound).graph
-    graphs = [changed.graph]
+        yield Variant(answers, apply_all(readings.graph, scenario, bound).graph)
+    found = [Variant(answers, changed.graph)]
     for split in readings.splits:
-        graphs.append(apply_all(split, scenario).graph)
-        yield graphs[-1]
-    for graph in graphs:
-        pinned = arriving_as_recorded(graph)
+        found.append(Variant(split.answers, apply_all(split.graph, scenario).graph))
+        yield found[-1]
+    for one in found:
+        pinned = arriving_as_recorded(one.graph)
         if pinned is not None:
-            yield pinned
+            yield Variant(one.answers, pinned)
     if readings.without_full is not None:
-        yield apply_all(readings.without_full, scenario).graph
+        yield Variant(answers, apply_all(readings.without_full, scenario).graph)
 
 
 def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:
@@ -180,10 +187,6 @@ def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:
 def of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
     """Said where the range holds that case."""
     return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
-
-
-def _step_ns(graph: TaskGraph) -> int:
-    return int(step_times(graph, replay(graph)).mean_ns)
 
 
 def without_one_step(predicted: StepTimes) -> Iterator[int]:

@@ -43,7 +43,13 @@ def levers(
             window=window,
             progress=progress,
         )
-        run = api.replay_run(traces, window=part, unprofiled_step_ns=step_ns, options=reading)
+        run = api.replay_run(
+            traces,
+            recorded=asked.base,
+            window=part,
+            unprofiled_step_ns=step_ns,
+            options=reading,
+        )
         answer = api.levers(run, asked)
     console.report_failed(run.reading.failed)
     if json or format_ is options.AnswerFormat.JSON:

@@ -64,7 +64,13 @@ def solve(
             window=window,
             progress=progress,
         )
-        run = api.replay_run(traces, window=part, unprofiled_step_ns=step_ns, options=reading)
+        run = api.replay_run(
+            traces,
+            recorded=dial.knob.scenario(1).base,
+            window=part,
+            unprofiled_step_ns=step_ns,
+            options=reading,
+        )
         answer = api.solve(run, dial.knob, goal, flag=dial.flag)
     console.report_failed(run.reading.failed)
     if json or format_ is options.AnswerFormat.JSON:

@@ -86,7 +86,13 @@ def sweep(
             window=window,
             progress=progress,
         )
-        run = api.replay_run(traces, window=part, unprofiled_step_ns=step_ns, options=reading)
+        run = api.replay_run(
+            traces,
+            recorded=points[0].scenario.base,
+            window=part,
+            unprofiled_step_ns=step_ns,
+            options=reading,
+        )
         answer = api.sweep(
             run,
             points,

@@ -115,4 +115,5 @@ def collective_columns(
         outside_wait_high_ns=np.where(partial, known.transfer_high_ns, transfer_ns),
         on_host=known.on_host.astype(bool),
         item_bytes=known.item_bytes.astype(np.int8),
+        latency_ns=np.zeros(len(known.kind), np.int64),
     )
