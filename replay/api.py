@@ -21,7 +21,8 @@ from replay.run import Run, Table, describe
 from whatif.levers import lever_table
 from whatif.levers import levers as short_levers
 from whatif.many import Ranges
-from whatif.recorded import NOTHING_SAID, Recorded
+from whatif.recorded import NOTHING_SAID as TRACE_TELLS
+from whatif.recorded import Recorded
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
 from whatif.report.levers import LeversAnswer, levers_answer
@@ -157,7 +158,7 @@ class Replayed:
 def replay_run(
     paths: Paths,
     *,
-    recorded: Recorded = NOTHING_SAID,
+    recorded: Recorded = TRACE_TELLS,
     window: Window = WHOLE,
     unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,

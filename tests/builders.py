@@ -48,6 +48,7 @@ class Row:
     step: int = 0
     kernel_class: KernelClass = KernelClass.OTHER
     phase: Phase = Phase.UNKNOWN
+    geometry: int = NONE
     caller: int = NONE
     collective: int = NONE
     fixed: bool = False
@@ -276,6 +277,7 @@ class GraphBuilder:
             module=text("module"),
             phase=column("phase", np.int8),
             kernel_class=column("kernel_class", np.int8),
+            geometry=column("geometry", np.int64),
             ts_ns=nothing,
             dur_ns=column("dur_ns", np.int64),
             release_ns=column("release_ns", np.int64),

@@ -32,6 +32,14 @@ class Answers:
             return plain, replay(plain, residuals=self.residuals)
         return settle(plain, self.couplings, residuals=self.residuals)
 
+    def assumptions(self, plain: TaskGraph, schedule: Schedule) -> tuple[str, ...]:
+        """What the couplings that change durations of a variant take for granted."""
+        return tuple(
+            coupling.assumption
+            for coupling in self.couplings
+            if (coupling.durations(plain, schedule) != plain.tasks.dur_ns).any()
+        )
+
     def step_times(self, plain: TaskGraph) -> StepTimes:
         """Boundaries of the steps of a variant."""
         return step_times(*self.settled(plain))
@@ -41,6 +49,16 @@ class Answers:
         if self.couplings:
             return [self.step_times(one) for one in plain]
         return _together(plain if self.residuals else _without_residuals(plain))
+
+    def told_of_all(self, plain: Sequence[TaskGraph]) -> list[tuple[StepTimes, tuple[str, ...]]]:
+        """The same with what is taken for granted about each."""
+        if not self.couplings:
+            return [(times, ()) for times in self.step_times_of_all(plain)]
+        settled = [(one, *self.settled(one)) for one in plain]
+        return [
+            (step_times(graph, schedule), self.assumptions(one, schedule))
+            for one, graph, schedule in settled
+        ]
 
 
 def _together(plain: Sequence[TaskGraph]) -> list[StepTimes]:

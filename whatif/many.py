@@ -89,8 +89,8 @@ class _Run:
         """Of a few scenarios at once."""
         found = [(scenario, self._changed(scenario)) for scenario in scenarios]
         pairs = [(scenario, one) for scenario, one in found if isinstance(one, Changed)]
-        steps = self.readings.answers.step_times_of_all([one.graph for _, one in pairs])
-        candidates = [[int(times.mean_ns), *without_one_step(times)] for times in steps]
+        steps = self.readings.answers.told_of_all([one.graph for _, one in pairs])
+        candidates = [[int(times.mean_ns), *without_one_step(times)] for times, _ in steps]
         if self.ranges is Ranges.FULL:
             self._add_bounds(pairs, candidates)
         fitting = zip(pairs, steps, candidates, strict=True)
@@ -118,9 +118,12 @@ class _Run:
                 all_ns.append(int(times.mean_ns))
 
     def _outcome(
-        self, pair: tuple[Scenario, Changed], times: StepTimes, all_ns: list[int]
+        self,
+        pair: tuple[Scenario, Changed],
+        told: tuple[StepTimes, tuple[str, ...]],
+        all_ns: list[int],
     ) -> Outcome:
-        scenario, changed = pair
+        (scenario, changed), (times, coupled) = pair, told
         no_effect = changed.no_effect
         unmoved = times.mean_ns == self.baseline.replayed.mean_ns
         if unmoved and len(no_effect) < len(scenario.transforms):
@@ -130,7 +133,7 @@ class _Run:
             low_ns=Nanos(min(all_ns)),
             high_ns=Nanos(max(all_ns)),
             labels=changed.labels,
-            assumptions=(*changed.assumptions, *of_missing_ranks(changed.graph)),
+            assumptions=(*changed.assumptions, *coupled, *of_missing_ranks(changed.graph)),
             no_effect=no_effect,
         )
 

@@ -88,7 +88,11 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     return Study(
         labels=changed.labels,
         name=scenario.name,
-        assumptions=(*changed.assumptions, *of_missing_ranks(changed.graph)),
+        assumptions=(
+            *changed.assumptions,
+            *readings.answers.assumptions(changed.graph, schedule),
+            *of_missing_ranks(changed.graph),
+        ),
         no_effect=no_effect,
         replayed_ns=replayed_ns,
         step_ns=predicted.mean_ns,
@@ -202,6 +206,8 @@ def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str
     touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
+    if not touched.any():  # only the order of tasks has changed
+        return OFF_PATH
     only_transfers = bool((before.kind[touched] == TaskKind.TRANSFER).all())
     if only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
         share = f"{baseline.trust.host_path_frac:.0%}"

@@ -7,17 +7,14 @@ recorded, and a wait follows from what it waits for.
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ingest.errors import ScenarioError
 from ingest.units import Nanos, format_ms
-from ingest.vocab import TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import TaskGraph
 from replay.results.critical_path import critical_path
 from replay.results.fidelity import Baseline
 from replay.results.metrics import step_times
-from whatif.transforms.base import free, with_durations
+from whatif.transforms.host_scale import scaled_host
 
 FACTORS = (0.1, 1.25)
 """A host faster than the first is another host; slower than recorded are only noisy runs."""
@@ -28,7 +25,6 @@ TOO_SHORT = (
 TOO_LONG = "no profiler makes a run faster: give the mean of the same steps of the same job"
 HALVINGS = 40
 """Of the interval of factors: far below a nanosecond of any step."""
-SCALED = (TaskKind.HOST_WORK, TaskKind.HOST_CALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +44,6 @@ class Unprofiled:
             f"host work x{self.host_factor:.3f}, so that the replay meets the "
             f"{format_ms(self.step_ns)} measured without the profiler"
         )
-
-
-def scaled_host(graph: TaskGraph, factor: float) -> TaskGraph:
-    """The graph with all host work that a scenario may change taking `factor` of its time."""
-    tasks = graph.tasks
-    chosen = free(graph, np.isin(tasks.kind, [int(kind) for kind in SCALED]))
-    scaled_ns = np.rint(tasks.dur_ns * factor).astype(np.int64)
-    return with_durations(graph, np.where(chosen, scaled_ns, tasks.dur_ns))
 
 
 def host_factor(graph: TaskGraph, step_ns: Nanos) -> float:

@@ -94,6 +94,27 @@ def whatif(
             help="Every task takes the median time of the same task on all ranks.",
         ),
     ] = False,
+    host_scale: Annotated[
+        list[str] | None,
+        typer.Option(metavar="X", help="The CPU is X times as fast; what it waits for stays."),
+    ] = None,
+    cuda_graphs: Annotated[
+        bool,
+        typer.Option(
+            "--cuda-graphs",
+            help="CUDA (HIP) graphs launch the work: host code between launches is gone.",
+        ),
+    ] = False,
+    no_overlap: Annotated[
+        bool,
+        typer.Option("--no-overlap", help="Communication and compute of a device take turns."),
+    ] = False,
+    perfect_overlap: Annotated[
+        bool,
+        typer.Option(
+            "--perfect-overlap", help="Compute never waits for communication: an upper bound."
+        ),
+    ] = False,
     scenario: Annotated[
         list[Path] | None,
         typer.Option(

@@ -11,10 +11,14 @@ from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, PLACES, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.host_scale import HostScale
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
+from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.perfect_overlap import PerfectOverlap
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
@@ -113,9 +117,18 @@ def _remove(value: str) -> Transform:
     return Remove(where=value)
 
 
-def _no_stragglers(value: str) -> Transform:
-    assert value == "True", "the flag has no negative form"
-    return NoStragglers()
+def _host_scale(value: str) -> Transform:
+    return HostScale(factor=_number("--host-scale", value))
+
+
+def _plain(change: Callable[[], Transform]) -> Callable[[str], Transform]:
+    """A what-if without a value."""
+
+    def made(value: str) -> Transform:
+        assert value == "True", "the flag has no negative form"
+        return change()
+
+    return made
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
@@ -129,7 +142,11 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,
-    "no_stragglers": _no_stragglers,
+    "no_stragglers": _plain(NoStragglers),
+    "host_scale": _host_scale,
+    "cuda_graphs": _plain(CudaGraphs),
+    "no_overlap": _plain(NoOverlap),
+    "perfect_overlap": _plain(PerfectOverlap),
 }
 """By the name of the option's parameter."""
 

@@ -26,6 +26,10 @@ NEAR_ENOUGH = 1e-6
 class Coupling(Protocol):
     """Durations that follow from what runs at the same time."""
 
+    @property
+    def assumption(self) -> str:
+        """What it takes for granted, in words, for an answer that it changed."""
+
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Duration of every task when all runs as in `schedule`, ns.
 

@@ -75,6 +75,9 @@ class Tasks:
     """Phase."""
     kernel_class: Int8
     """KernelClass; meaningful for device tasks."""
+    geometry: Int64
+    """Equal for device tasks that were launched with the same grid and block by an operator with
+    the same input shapes; -1 where neither is recorded, for host tasks and meetings."""
     ts_ns: Int64
     """Recorded (repaired, clock-aligned) start after the run's origin."""
     dur_ns: Int64

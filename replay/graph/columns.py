@@ -76,6 +76,7 @@ def task_columns(parts: Parts, windows: Windows) -> tuple[Tasks, tuple[Lane, ...
         module=module.astype(np.int32),
         phase=phase.astype(np.int8),
         kernel_class=kernel_class.astype(np.int8),
+        geometry=_geometry(parts),
         ts_ns=parts.ts_ns,
         dur_ns=parts.dur_ns,
         release_ns=release_ns,
@@ -192,6 +193,13 @@ def _names(parts: Parts) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     name[layout.meet_of_collective[member.collective]] = name[layout.arrive_of_member]
     kernel_class[layout.meet_of_collective] = KernelClass.COLLECTIVE
     return name, op, module, phase, kernel_class
+
+
+def _geometry(parts: Parts) -> Int64:
+    geometry = np.full(parts.layout.n_tasks, NONE, np.int64)
+    for ids in (parts.layout.first_of_device, parts.layout.last_of_device):
+        geometry[ids] = parts.recorded.device.geometry
+    return geometry
 
 
 def _slice_ids(parts: Parts) -> Int64:

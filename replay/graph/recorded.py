@@ -56,6 +56,8 @@ class DeviceRows:
     """Host row of the launching call; -1 when not recorded."""
     op_name: Int64
     module_name: Int64
+    geometry: Int64
+    """Equal for equal grid, block and input shapes of the operator."""
 
     def __len__(self) -> int:
         return len(self.slice_id)
@@ -219,6 +221,7 @@ def _device(
         call=row_of(columns["runtime_id"]),
         op_name=columns["op_name_id"],
         module_name=columns["module_name_id"],
+        geometry=columns["geometry"],
     )
 
 

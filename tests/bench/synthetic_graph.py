@@ -89,6 +89,7 @@ def _tasks(n_tasks: int, dur_ns: np.ndarray, release_ns: np.ndarray) -> Tasks:
         kind=_one(TaskKind.KERNEL, n_tasks, np.int8),
         phase=_one(0, n_tasks, np.int8),
         kernel_class=_one(0, n_tasks, np.int8),
+        geometry=_one(-1, n_tasks, np.int64),
         fixed=_one(0, n_tasks, np.bool_),
         ts_ns=_one(0, n_tasks, np.int64),
         unexplained_ns=_one(0, n_tasks, np.int64),

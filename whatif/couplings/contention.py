@@ -31,6 +31,11 @@ class Contention:
     bytes_ns: Float64
     """The same, if alone."""
 
+    @property
+    def assumption(self) -> str:
+        """In words."""
+        return "transfers that overlap on one link share it: their bytes, not their latency"
+
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations with the transfers sharing their links as they overlap in `schedule`."""
         asked_ns = plain.tasks.dur_ns[self.task].astype(np.float64)

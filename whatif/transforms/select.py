@@ -9,6 +9,7 @@ import numpy as np
 from ingest.errors import ScenarioError, UsageError, nearest
 from ingest.vocab import COMPUTE_CLASSES, HOST_KINDS, KernelClass, LaneKind, Phase, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from whatif.transforms.host_calls import sync_names
 
 HOST, COMPUTE = "host", "compute"
 _NEXT_CLAUSE = re.compile(r",(?=\s*\w+:(?!:))")
@@ -33,7 +34,8 @@ def select(graph: TaskGraph, text: str) -> Bool:
         found = KEYS[key](graph, glob)
         if not found.any():
             raise ScenarioError(
-                f"no task matches `{key}:{glob}`", hint=nearest(_plain(glob), _known(graph, key))
+                f"no task matches `{key}:{glob}`",
+                hint=nearest(_plain(glob), _known(graph, key)) or NOTHING_OF[key],
             )
         chosen = np.logical_and(chosen, found)
     if not chosen.any():
@@ -106,6 +108,13 @@ def _module(graph: TaskGraph) -> Int64:
     return graph.tasks.module.astype(np.int64)
 
 
+def _matching_sync(graph: TaskGraph, glob: str) -> Bool:
+    number, names = sync_names(graph)
+    hit = np.array([*(fnmatchcase(name, glob) for name in names), False], bool)
+    found: Bool = hit[number]
+    return found
+
+
 NAME_COLUMNS: dict[str, Callable[[TaskGraph], Int64]] = {
     "name": _name,
     "op": _op,
@@ -119,7 +128,19 @@ KEYS: dict[str, Callable[[TaskGraph, str], Bool]] = {
     "op": _matching_names(_op),
     "module": _matching_names(_module),
     "phase": _matching_phase,
+    "sync": _matching_sync,
 }
+
+
+NOTHING_OF = dict.fromkeys(KEYS, "nothing here has this key") | {
+    "sync": "no call waits for the device in this trace"
+}
+"""What to say where no task has the key at all."""
+
+
+def names_sync(text: str) -> bool:
+    """Whether a selector asks for blocking calls, so that it means their waits as well."""
+    return any(clause.strip().startswith("sync:") for clause in _NEXT_CLAUSE.split(text.strip()))
 
 
 def _known(graph: TaskGraph, key: str) -> list[str]:
@@ -132,6 +153,9 @@ def _known(graph: TaskGraph, key: str) -> list[str]:
     if key == "stream":
         streams = {lane.stream for lane in graph.lanes if lane.kind == LaneKind.STREAM}
         return [str(stream) for stream in sorted(streams)]
+    if key == "sync":
+        number, names = sync_names(graph)
+        return [names[found] for found in np.unique(number[number >= 0])]
     if key == "phase":
         return [Phase(code).name.lower() for code in np.unique(graph.tasks.phase)]
     labels = [HOST, COMPUTE, *(code.name.lower() for code in KernelClass)]

@@ -1,5 +1,7 @@
 """No rank slower than its peers: every task takes the lower median over its twins."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from msgspec import Struct
 
@@ -43,7 +45,7 @@ class NoStragglers(
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         tasks = graph.tasks
         ids = np.flatnonzero(np.isin(tasks.kind, LEVELLED) & ~tasks.fixed & (tasks.lane >= 0))
-        twin = _twins(graph, ids)
+        twin = twins(graph, ids)
         dur_ns = tasks.dur_ns.copy()
         dur_ns[ids] = _lower_median(twin, tasks.dur_ns[ids])
         if (dur_ns == tasks.dur_ns).all():
@@ -58,22 +60,59 @@ class NoStragglers(
         )
 
 
-def _twins(graph: TaskGraph, ids: Int64) -> Int64:
+def twins(graph: TaskGraph, ids: Int64) -> Int64:
     """Per task a number that it shares with the same task of the other ranks of its role.
 
     The same = equal name, lane role, kind and step, and the same place among the equal ones of its
-    own rank.
+    own rank. Host work is known by the call that it leads to: its own name is that of the longest
+    of many short things, and so is another one on every other rank.
     """
-    tasks = graph.tasks
-    same = _equal_work(graph, ids)
-    order = np.lexsort((tasks.ts_ns[ids], tasks.rank[ids], same))
-    run = np.cumsum(_differs(same[order], tasks.rank[ids][order])) - 1
+    leads = _leads_to(graph)
+    known_by, place = np.unique(leads.call[ids], return_inverse=True)
+    before = leads.before[ids]
+    same = _equal_work(graph, known_by)
+    ordinal = _ordinals(graph, known_by, same)[place]
+    same = same[place]
+    order = np.lexsort((ordinal, before, same))
+    twin = np.empty(len(ids), np.int64)
+    twin[order] = np.cumsum(_differs(same[order], before[order], ordinal[order])) - 1
+    return twin
+
+
+def _ordinals(graph: TaskGraph, ids: Int64, same: Int64) -> Int64:
+    """Place of each task among the equal ones of its rank, in the order of time."""
+    rank, ts_ns = graph.tasks.rank[ids], graph.tasks.ts_ns[ids]
+    order = np.lexsort((ids, ts_ns, rank, same))
+    run = np.cumsum(_differs(same[order], rank[order])) - 1
     ordinal = np.empty(len(ids), np.int64)
     ordinal[order] = np.arange(len(ids)) - np.searchsorted(run, run, side="left")
-    by_twin = np.lexsort((ordinal, same))
-    twin = np.empty(len(ids), np.int64)
-    twin[by_twin] = np.cumsum(_differs(same[by_twin], ordinal[by_twin])) - 1
-    return twin
+    return ordinal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leads:
+    """What a task is known by, per task of the graph."""
+
+    call: Int64
+    """For host work the next call of its thread; for others, and work without one, itself."""
+    before: Int64
+    """How many host tasks before that call it stands; 0 for the call itself."""
+
+
+def _leads_to(graph: TaskGraph) -> _Leads:
+    tasks = graph.tasks
+    call, before = np.arange(graph.n_tasks), np.zeros(graph.n_tasks, np.int64)
+    host = np.flatnonzero(np.isin(tasks.kind, (TaskKind.HOST_WORK, TaskKind.HOST_CALL)))
+    host = host[np.lexsort((host, tasks.ts_ns[host], tasks.lane[host]))]
+    place = np.arange(len(host))
+    none = len(host)
+    following = np.where(tasks.kind[host] == TaskKind.HOST_CALL, place, none)
+    following = np.minimum.accumulate(following[::-1])[::-1]
+    known = following < none
+    known[known] = tasks.lane[host[following[known]]] == tasks.lane[host[known]]
+    call[host[known]] = host[following[known]]
+    before[host[known]] = following[known] - place[known]
+    return _Leads(call=call, before=before)
 
 
 def _equal_work(graph: TaskGraph, ids: Int64) -> Int64:

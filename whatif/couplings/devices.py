@@ -1,0 +1,34 @@
+"""What runs on which device: kernels that compute, and collectives that wait or move data."""
+
+import numpy as np
+
+from ingest.vocab import COMPUTE_CLASSES, KernelClass, LaneKind, TaskKind
+from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+
+
+def device_of_lane(graph: TaskGraph) -> Int64:
+    """Dense number of the device of each stream; -1 for threads and links, and for no lane."""
+    known: dict[tuple[int, int], int] = {}
+    numbers = [
+        known.setdefault((lane.rank, lane.device), len(known))
+        if lane.kind == LaneKind.STREAM
+        else NONE
+        for lane in graph.lanes
+    ]
+    return np.array([*numbers, NONE], np.int64)
+
+
+def computing(graph: TaskGraph, devices: Int64) -> Int64:
+    """Kernels of a known device that are no communication."""
+    tasks = graph.tasks
+    compute = np.isin(tasks.kernel_class, [int(code) for code in COMPUTE_CLASSES])
+    compute &= (tasks.kind == TaskKind.KERNEL) & (tasks.dur_ns > 0)
+    return np.flatnonzero(compute & (devices[tasks.lane] >= 0))
+
+
+def is_communication(graph: TaskGraph) -> Bool:
+    """Members of collectives from their arrival on, and kernels of collectives without members."""
+    tasks = graph.tasks
+    lone = (tasks.kind == TaskKind.KERNEL) & (tasks.kernel_class == KernelClass.COLLECTIVE)
+    found: Bool = np.isin(tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER)) | lone
+    return found
