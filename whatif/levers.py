@@ -12,9 +12,16 @@ from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from whatif.many import Outcome, Ranges, outcomes
 from whatif.scenario import Scenario
+from whatif.study import readings_of
+from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.host_scale import MOST as FASTEST_HOST
+from whatif.transforms.host_scale import HostScale
+from whatif.transforms.net import Net
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.perfect_overlap import PerfectOverlap
 from whatif.transforms.registry import Transform
+from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 
@@ -150,15 +157,19 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
         }
         words = "transfers free (waiting for others stays)"
         yield _Candidate("network", network, (*twice, *limit), words)
-        yield _Candidate("NVLink or xGMI", _by_speed(_nvlink), (), "only its latency is left")
+        yield _Candidate("NVLink or xGMI", _by_speed(_nvlink))
+        yield _Candidate("network between nodes", _by_speed(_net))
+        yield _Candidate("overlap with compute", {Strength.LIMIT: PerfectOverlap()})
     busy = _classes(graph)
     for name in busy:
         yield _Candidate(f"{name} kernels", _by_speed(_scaled(f"class:{name}")), twice)
     if len(busy) > 1:
         yield _Candidate("all compute kernels", _by_speed(_scaled("class:compute")), twice)
     if np.isin(kinds, (TaskKind.HOST_WORK, TaskKind.HOST_CALL)).any():
-        yield _Candidate("host", _by_speed(_scaled("class:host")), twice)
+        yield _Candidate("host", _by_speed(_host), twice)
         yield _Candidate("launch calls", _by_speed(_scaled(LAUNCHES)))
+        yield _Candidate("CUDA graphs", {Strength.LIMIT: CudaGraphs()})
+        yield _Candidate("waits of the host", {Strength.LIMIT: Remove(where="sync:*")})
     if (kinds == TaskKind.MEMCPY).any():
         yield _Candidate("copies", _by_speed(_scaled("class:memcpy")), limit, "copies free")
 
@@ -171,8 +182,20 @@ def _scaled(where: str) -> Callable[[float], Transform]:
     return lambda speed: Scale(where=where, factor=float(f"{1 / speed:.4g}"))
 
 
+def _host(speed: float) -> Transform:
+    return HostScale(factor=min(speed, FASTEST_HOST))
+
+
 def _nvlink(speed: float) -> Transform:
-    return Nvlink(rate=f"x{speed:g}" if speed < LIMITLESS else f"x{LIMITLESS}")
+    return Nvlink(rate=_rate(speed))
+
+
+def _net(speed: float) -> Transform:
+    return Net(rate=_rate(speed))
+
+
+def _rate(speed: float) -> str:
+    return f"x{speed:g}" if speed < LIMITLESS else f"x{LIMITLESS}"
 
 
 def _classes(graph: TaskGraph) -> list[str]:
@@ -200,7 +223,7 @@ def _moved(
     """The step that savings count from, and each lever; None where the run lacks it."""
     changes = [candidate.changes[strength] for candidate, strength in asked]
     stacks = [scenario, *(scenario.then(change) for change in changes)]
-    base, *found = outcomes(graph, baseline, stacks, ranges=ranges)
+    base, *found = outcomes(readings_of(graph, baseline), baseline, stacks, ranges=ranges)
     if not isinstance(base, Outcome):
         raise base
     return base, [

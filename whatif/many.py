@@ -11,7 +11,6 @@ from typing import TypeVar
 from ingest.errors import ScenarioError
 from ingest.units import Nanos
 from replay.engine.kernel import WIDTH
-from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from replay.results.metrics import StepTimes
 from whatif.scenario import Scenario
@@ -21,7 +20,6 @@ from whatif.study import (
     Variant,
     apply_all,
     of_missing_ranks,
-    readings_of,
     rebased_ns,
     variants,
     why_unmoved,
@@ -55,7 +53,7 @@ Answer = Outcome | ScenarioError
 
 
 def outcomes(
-    graph: TaskGraph,
+    readings: Readings,
     baseline: Baseline,
     scenarios: Sequence[Scenario],
     *,
@@ -66,8 +64,15 @@ def outcomes(
 
     Graphs are made when they are replayed, `WIDTH` scenarios at a time and processor, so that the
     memory does not grow with the number of scenarios.
+
+    Args:
+        readings: of the run and its baseline (`whatif.study.readings_of`).
+        baseline: the unchanged run.
+        scenarios: any number.
+        ranges: how much is replayed for the range of each.
+        progress: told the share that is done.
     """
-    run = _Run(baseline=baseline, readings=readings_of(graph, baseline), ranges=ranges)
+    run = _Run(baseline=baseline, readings=readings, ranges=ranges)
     parts = [scenarios[first : first + WIDTH] for first in range(0, len(scenarios), WIDTH)]
     found: list[Answer] = []
     with ThreadPoolExecutor(max(min(len(parts), os.cpu_count() or 1), 1)) as pool:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ingest.errors import ScenarioError
+from ingest.errors import ScenarioError, UsageError
 from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
-from whatif.many import Outcome, Ranges, outcomes
+from whatif.many import Outcome, outcomes
 from whatif.scenario import Scenario
+from whatif.study import readings_of
 
 COARSE = 25
 """Values that are tried first, over the whole range of the knob."""
@@ -121,18 +122,19 @@ class _Search:
     """What was tried so far."""
 
     def __init__(self, graph: TaskGraph, baseline: Baseline, knob: Knob) -> None:
-        self._graph, self._baseline, self._knob = graph, baseline, knob
+        self._readings = readings_of(graph, baseline)
+        self._baseline, self._knob = baseline, knob
         self._tried: dict[float, Tried | None] = {}
         self.refused = ""
 
     def try_all(self, values: Sequence[float]) -> bool:
         """Replay those that were not yet tried, all at once; False where there are none."""
         new = [value for value in values if value not in self._tried]
-        scenarios = [self._knob.scenario(value) for value in new]
-        answers = outcomes(self._graph, self._baseline, scenarios, ranges=Ranges.FULL)
-        for value, answer in zip(new, answers, strict=True):
+        self._tried.update(dict.fromkeys(new))
+        made = {value: scenario for value in new if (scenario := self._made(value)) is not None}
+        answers = outcomes(self._readings, self._baseline, list(made.values()))
+        for value, answer in zip(made, answers, strict=True):
             if isinstance(answer, ScenarioError):
-                self._tried[value] = None
                 self.refused = str(answer)
             else:
                 self._tried[value] = Tried(value=value, outcome=answer)
@@ -142,6 +144,13 @@ class _Search:
                 hint="try one by itself: replay TRACE with that option",
             )
         return bool(new)
+
+    def _made(self, value: float) -> Scenario | None:
+        """None where the what-if takes no such value, whatever the run."""
+        try:
+            return self._knob.scenario(value)
+        except UsageError:
+            return None
 
     def by_strength(self) -> list[Tried]:
         """From the end with the longer step to the end with the shorter one."""

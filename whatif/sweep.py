@@ -9,11 +9,14 @@ from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from whatif.many import Answer, Ranges, outcomes
 from whatif.scenario import Scenario
+from whatif.study import Readings, readings_of
 from whatif.transforms.registry import Transform
 
 MOST_POINTS = 10_000
 FULL_RANGE_TASKS = 1_000_000_000
 """Tasks times points up to which each point gets its full range: about a minute on two cores."""
+COUPLED_RANGE_TASKS = 100_000_000
+"""The same where work slows what runs beside it: such points replay one by one, several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +48,10 @@ def grid(axes: Mapping[str, Sequence[Transform]]) -> list[Point]:
     ]
 
 
-def ranges_for(graph: TaskGraph, n_points: int) -> Ranges:
+def ranges_for(readings: Readings, n_points: int) -> Ranges:
     """The full range of each point, where the grid is small enough for the graph."""
-    return Ranges.FULL if graph.n_tasks * n_points <= FULL_RANGE_TASKS else Ranges.STEPS
+    most = COUPLED_RANGE_TASKS if readings.answers.couplings else FULL_RANGE_TASKS
+    return Ranges.FULL if readings.graph.n_tasks * n_points <= most else Ranges.STEPS
 
 
 def sweep(
@@ -63,9 +67,10 @@ def sweep(
     Raises:
         ScenarioError: no point fits.
     """
-    chosen = ranges or ranges_for(graph, len(points))
+    readings = readings_of(graph, baseline)
+    chosen = ranges or ranges_for(readings, len(points))
     scenarios = [point.scenario for point in points]
-    answers = outcomes(graph, baseline, scenarios, ranges=chosen, progress=progress)
+    answers = outcomes(readings, baseline, scenarios, ranges=chosen, progress=progress)
     refused = [answer for answer in answers if isinstance(answer, ScenarioError)]
     if refused and len(refused) == len(answers):
         raise refused[0]

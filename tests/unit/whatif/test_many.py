@@ -5,9 +5,9 @@ import pytest
 from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of, data_parallel
-from whatif.many import Outcome, Ranges, outcomes
+from whatif.many import Answer, Outcome, Ranges, outcomes
 from whatif.scenario import Scenario
-from whatif.study import study
+from whatif.study import readings_of, study
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.remove import Remove
@@ -41,10 +41,17 @@ def lone_rank() -> TaskGraph:
     return build.build()
 
 
+def ask(graph: TaskGraph, scenarios: list[Scenario], **how: object) -> list[Answer]:
+    baseline = baseline_of(graph)
+    return outcomes(readings_of(graph, baseline), baseline, scenarios, **how)
+
+
 @pytest.mark.parametrize("graph", [data_parallel(slow_rank=1, size_bytes=MIB), lone_rank()])
 def test_each_outcome_is_that_of_its_own_study(graph: TaskGraph) -> None:
     baseline = baseline_of(graph)
-    for scenario, found in zip(SCENARIOS, outcomes(graph, baseline, SCENARIOS * 4), strict=False):
+    for scenario, found in zip(
+        SCENARIOS, outcomes(readings_of(graph, baseline), baseline, SCENARIOS * 4), strict=False
+    ):
         alone = study(graph, baseline, scenario)
         assert found == Outcome(
             step_ns=alone.step_ns,
@@ -62,7 +69,7 @@ def test_without_full_ranges_only_the_steps_differ() -> None:
         build.kernel(0, "gemm", dur_ns, step=step, residual_ns=100)
     graph = build.build()
     scenario = Scenario(transforms=(Scale(where="name:gemm", factor=2.0),))
-    (found,) = outcomes(graph, baseline_of(graph), [scenario], ranges=Ranges.STEPS)
+    (found,) = ask(graph, [scenario], ranges=Ranges.STEPS)
     assert isinstance(found, Outcome)
     assert (found.low_ns, found.step_ns, found.high_ns) == (2_100, 3_100, 4_100)
 
@@ -70,14 +77,14 @@ def test_without_full_ranges_only_the_steps_differ() -> None:
 def test_a_scenario_that_does_not_fit_leaves_the_others_alone() -> None:
     graph = data_parallel()
     wrong = Scenario(transforms=(Scale(where="class:attention", factor=0.5),))
-    found = outcomes(graph, baseline_of(graph), [wrong, *SCENARIOS[:2], wrong, SCENARIOS[3]])
+    found = ask(graph, [wrong, *SCENARIOS[:2], wrong, SCENARIOS[3]])
     assert [isinstance(one, ScenarioError) for one in found] == [True, False, False, True, False]
-    right = outcomes(graph, baseline_of(graph), [*SCENARIOS[:2], SCENARIOS[3]])
+    right = ask(graph, [*SCENARIOS[:2], SCENARIOS[3]])
     assert [one for one in found if isinstance(one, Outcome)] == right
 
 
 def test_progress_is_told_as_a_share() -> None:
     graph, shares = data_parallel(), []
-    outcomes(graph, baseline_of(graph), SCENARIOS * 10, progress=shares.append)
+    ask(graph, SCENARIOS * 10, progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
