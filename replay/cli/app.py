@@ -14,6 +14,7 @@ from replay.cli.cmd_check import check
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
 from replay.cli.cmd_queries import queries
+from replay.cli.cmd_scenario import scenario
 from replay.cli.cmd_schema import schema
 from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
@@ -27,6 +28,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("levers", with_what_ifs(levers, several=False), StackedCommand),
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
+    ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),
     ("tables", tables, TyperCommand),

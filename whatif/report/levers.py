@@ -7,7 +7,7 @@ import msgspec
 
 from ingest.units import format_ms
 from whatif.levers import LEAST_SAVING, Lever, LeverRow, LeverTable, Strength
-from whatif.report.columns import aligned
+from whatif.report.columns import aligned, to_type
 from whatif.report.run_facts import RunFacts, head
 
 
@@ -58,7 +58,7 @@ class LeversAnswer(msgspec.Struct, frozen=True, kw_only=True):
     below_noise: tuple[BelowNoise, ...]
 
 
-TITLES = ("lever", "10 %", "2x", "2x, range", "at most", "2x saves", "type")
+TITLES = ("lever", "10 %", "2x", "2x, range", "at most", "saves", "type")
 SIDES = "<>>>>><"
 INDENT = "    "
 
@@ -147,8 +147,8 @@ def _cells(lever: LeverFacts, answer: LeversAnswer) -> tuple[str, ...]:
         _told(lever.twice),
         f"{least} to {most}",
         _told(lever.limit),
-        format_ms(best.saving_ns) if lever.twice else "",
-        best.flag,
+        format_ms(best.saving_ns),
+        to_type(best.flag),
     )
 
 
