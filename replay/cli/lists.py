@@ -79,9 +79,10 @@ def _spread(asked: Asked, part: str) -> Sequence[str]:
     if found is None:
         return [f"{part}{unit}" if _BARE.fullmatch(part) else part]
     signs, units = ({found[f"{what}{end}"] for end in (1, 2)} - {""} for what in ("sign", "unit"))
-    if len(signs) > 1 or len(units) > 1:
+    factor = bool(signs & {"x", "X"})
+    if len(signs) > 1 or len(units) + factor > 1:
         raise UsageError(f"`{asked.option} {part}` mixes units", hint="give both ends in one unit")
-    sign, unit = next(iter(signs), ""), next(iter(units), "" if signs - {"+"} else unit)
+    sign, unit = next(iter(signs), ""), next(iter(units), "" if factor else unit)
     ends = float(found["number1"]), float(found["number2"])
     return [f"{sign}{number:.10g}{unit}" for number in _numbers(asked, part, ends, found)]
 

@@ -142,7 +142,7 @@ def test_an_answer_that_turns_back_says_where() -> None:
 
 def test_a_knob_without_effect_does_not_move() -> None:
     graph = data_parallel()
-    solution = found(graph, knob(lambda value: Scale(where="rank:1,name:gemm_a", factor=1)), 1)
+    solution = found(graph, knob(lambda _: Scale(where="rank:1,name:gemm_a", factor=1)), 1)
     assert not solution.moves
     assert solution.needed is None
 
