@@ -71,7 +71,7 @@ def test_a_malformed_list_says_what_is_wrong(name: str, text: str, said: str) ->
 
 
 def test_every_what_if_option_is_understood_in_a_grid() -> None:
-    """A new option of `replay whatif` is a what-if, tells of the machine, or is named as neither."""
+    """Any other option of `replay whatif` stands in the list of those that are none."""
     assert set(ASKED) == set(WHAT_IFS) | set(BASE_OPTIONS) | {"scenario"}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 GAP = "  "
 LONGEST_NAME = 48
-_FOR_SHELLS = re.compile(r"[*?\[\]|<>;&$()!#~]")
+_FOR_SHELLS = re.compile(r"[*?\[\]|<>;&$()!#~ ]")
 _ARGUMENTS = re.compile(r"<|(?<! )\(")
 
 
