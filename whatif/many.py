@@ -14,11 +14,11 @@ from replay.engine.kernel import WIDTH
 from replay.results.fidelity import Baseline
 from replay.results.metrics import StepTimes
 from whatif.scenario import Scenario
+from whatif.stacking import Changed
 from whatif.study import (
-    Changed,
     Readings,
+    Stacks,
     Variant,
-    apply_all,
     of_missing_ranks,
     rebased_ns,
     variants,
@@ -92,32 +92,30 @@ class _Run:
 
     def answers(self, scenarios: Sequence[Scenario]) -> list[Answer]:
         """Of a few scenarios at once."""
-        found = [(scenario, self._changed(scenario)) for scenario in scenarios]
+        stacks = Stacks(self.readings)
+        found = [(scenario, _changed(stacks, scenario)) for scenario in scenarios]
         pairs = [(scenario, one) for scenario, one in found if isinstance(one, Changed)]
         steps = self.readings.answers.told_of_all([one.graph for _, one in pairs])
         candidates = [[int(times.mean_ns), *without_one_step(times)] for times, _ in steps]
         if self.ranges is Ranges.FULL:
-            self._add_bounds(pairs, candidates)
+            self._add_bounds(stacks, pairs, candidates)
         fitting = zip(pairs, steps, candidates, strict=True)
         return [
             one if isinstance(one, ScenarioError) else self._outcome(*next(fitting))
             for _, one in found
         ]
 
-    def _changed(self, scenario: Scenario) -> Changed | ScenarioError:
-        try:
-            return apply_all(self.readings.graph, scenario)
-        except ScenarioError as error:
-            return error
-
     def _add_bounds(
-        self, pairs: Sequence[tuple[Scenario, Changed]], candidates: list[list[int]]
+        self,
+        stacks: Stacks,
+        pairs: Sequence[tuple[Scenario, Changed]],
+        candidates: list[list[int]],
     ) -> None:
         """Add the steps of all other graphs that are as well founded, one per scenario a round."""
         strict = self.readings.strict.step_times_of_all([one.graph for _, one in pairs])
         for all_ns, times in zip(candidates, strict, strict=True):
             all_ns += rebased_ns(self.baseline, times)
-        others = [variants(self.readings, scenario, one) for scenario, one in pairs]
+        others = [variants(stacks, scenario, one) for scenario, one in pairs]
         for row in zip_longest(*others):
             for all_ns, times in _with_times(zip(candidates, row, strict=True)):
                 all_ns.append(int(times.mean_ns))
@@ -141,6 +139,13 @@ class _Run:
             assumptions=(*changed.assumptions, *coupled, *of_missing_ranks(changed.graph)),
             no_effect=no_effect,
         )
+
+
+def _changed(stacks: Stacks, scenario: Scenario) -> Changed | ScenarioError:
+    try:
+        return stacks.nominal.made(scenario)
+    except ScenarioError as error:
+        return error
 
 
 _T = TypeVar("_T")

@@ -15,8 +15,8 @@ from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.answers import Answers
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
+from whatif.stacking import Changed, Stacking
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
-from whatif.transforms.base import Context
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
 OFF_PATH = "nothing that changed is on the critical path"
@@ -53,28 +53,19 @@ class Study:
         return self.replayed_ns / self.step_ns if self.step_ns else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """A graph after a whole stack of what-ifs."""
-
-    graph: TaskGraph
-    labels: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    no_effect: tuple[str, ...]
-
-
 def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     """Replay the scenario on the calibrated graph and bound the answer.
 
     Raises:
         ScenarioError: the scenario does not fit this trace.
     """
-    changed = apply_all(graph, scenario)
     readings = readings_of(graph, baseline)
+    stacks = Stacks(readings)
+    changed = stacks.nominal.made(scenario)
     settled, schedule = readings.answers.settled(changed.graph)
     predicted = step_times(settled, schedule)
     strict = readings.strict.step_times(changed.graph)
-    others = variants(readings, scenario, changed)
+    others = variants(stacks, scenario, changed)
     candidates = [
         int(predicted.mean_ns),
         *without_one_step(predicted),
@@ -102,27 +93,6 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         predicted=breakdown(settled, schedule),
         graph=settled,
         schedule=schedule,
-    )
-
-
-def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL) -> Changed:
-    """Apply the what-ifs one on top of the other."""
-    context = Context(bound=bound, recorded=scenario.base)
-    labels: list[str] = []
-    assumptions: list[str] = []
-    no_effect: list[str] = []
-    for transform in scenario.transforms:
-        applied = transform.apply(graph, context)
-        graph, context = applied.graph, applied.context
-        labels.append(applied.label)
-        assumptions += [text for text in applied.assumptions if text not in assumptions]
-        if applied.no_effect is not None:
-            no_effect.append(f"{transform.flag}: {applied.no_effect}")
-    return Changed(
-        graph=graph,
-        labels=tuple(labels),
-        assumptions=tuple(assumptions),
-        no_effect=tuple(no_effect),
     )
 
 
@@ -165,21 +135,35 @@ def readings_of(graph: TaskGraph, baseline: Baseline) -> Readings:
     )
 
 
-def variants(readings: Readings, scenario: Scenario, changed: Changed) -> Iterator[Variant]:
+class Stacks:
+    """Scenarios applied to the run and to its other readings.
+
+    Scenarios that begin with the same what-ifs are quick one after the other (`Stacking`).
+    """
+
+    def __init__(self, readings: Readings) -> None:
+        graph, without_full = readings.graph, readings.without_full
+        self.answers = readings.answers
+        self.nominal = Stacking(graph)
+        self.bounds = tuple(Stacking(graph, bound) for bound in (Bound.LOW, Bound.HIGH))
+        self.splits = tuple((split.answers, Stacking(split.graph)) for split in readings.splits)
+        self.without_full = None if without_full is None else Stacking(without_full)
+
+
+def variants(stacks: Stacks, scenario: Scenario, changed: Changed) -> Iterator[Variant]:
     """What is as well founded as the replay of `changed`; made one by one."""
-    answers = readings.answers
-    for bound in (Bound.LOW, Bound.HIGH):
-        yield Variant(answers, apply_all(readings.graph, scenario, bound).graph)
-    found = [Variant(answers, changed.graph)]
-    for split in readings.splits:
-        found.append(Variant(split.answers, apply_all(split.graph, scenario).graph))
+    for bound in stacks.bounds:
+        yield Variant(stacks.answers, bound.made(scenario).graph)
+    found = [Variant(stacks.answers, changed.graph)]
+    for answers, split in stacks.splits:
+        found.append(Variant(answers, split.made(scenario).graph))
         yield found[-1]
     for one in found:
         pinned = arriving_as_recorded(one.graph)
         if pinned is not None:
             yield Variant(one.answers, pinned)
-    if readings.without_full is not None:
-        yield Variant(answers, apply_all(readings.without_full, scenario).graph)
+    if stacks.without_full is not None:
+        yield Variant(stacks.answers, stacks.without_full.made(scenario).graph)
 
 
 def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:
