@@ -10,7 +10,9 @@ from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from whatif.many import Outcome, outcomes
 from whatif.scenario import Scenario
+from whatif.stacking import Stacking
 from whatif.study import readings_of
+from whatif.transforms.machine import Link
 
 COARSE = 25
 """Values that are tried first, over the whole range of the knob."""
@@ -37,6 +39,8 @@ class Knob:
     is_whole: bool = False
     scenario: Callable[[float], Scenario]
     """The whole stack with the knob at a value."""
+    link: Link | None = None
+    """The link whose rate it multiplies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,8 @@ class Solution:
     goal_ns: Nanos
     needed: Tried | None
     """The weakest value with which the prediction meets the goal; None where none does."""
+    needed_bytes_per_s: float | None
+    """Rate of the link there, as vendors print it; None where it is not known or no link."""
     at_best: float | None
     """The same for the low end of the range of each answer: less may do."""
     at_worst: float | None
@@ -97,6 +103,7 @@ def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> S
     return Solution(
         goal_ns=goal_ns,
         needed=needed,
+        needed_bytes_per_s=None if needed is None else _rate(graph, knob, needed.value),
         at_best=None if best is None else best.value,
         at_worst=None if worst is None else worst.value,
         strongest=tried[-1],
@@ -104,6 +111,16 @@ def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> S
         refused=search.refused,
         detour=_detour(tried),
     )
+
+
+def _rate(graph: TaskGraph, knob: Knob, value: float) -> float | None:
+    """Rate of the knob's link with the knob at a value."""
+    stacking = Stacking(graph)
+    stacking.made(knob.scenario(value))
+    if knob.link is None or stacking.machine is None or stacking.machine.fabric is None:
+        return None
+    one_way: float | None = getattr(stacking.machine.fabric, knob.link.field)
+    return None if one_way is None else one_way * knob.link.vendor_factor
 
 
 def _step(tried: Tried) -> int:

@@ -68,3 +68,8 @@ class Stacking:
             layers.append(changed.by(transform, context))
         self._last, self._layers = scenario, layers
         return layers[-1][0]
+
+    @property
+    def machine(self) -> Context | None:
+        """What is known of the machine after the last scenario; None before any."""
+        return self._layers[-1][1] if self._layers else None

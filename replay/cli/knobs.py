@@ -9,6 +9,7 @@ from replay.cli.stack import Typed
 from replay.cli.what_ifs import BASE_OPTIONS, scenario_in
 from whatif.scenario import Scenario
 from whatif.solve import Knob
+from whatif.transforms.machine import NIC, PCIE, SCALE_UP
 
 
 class Numbers(NamedTuple):
@@ -40,6 +41,10 @@ BY_METAVAR = {
 }
 """Factors go from a thousandth to a million times, where only latency is left; 0 is free of cost;
 times go to a second, counts to 4,096."""
+
+
+LINKS = {"nvlink": SCALE_UP, "pcie": PCIE, "net": NIC}
+"""Options that set the rate of a link."""
 
 
 class Dial(NamedTuple):
@@ -75,6 +80,7 @@ def dial_of(vary: str, order: Sequence[Typed]) -> Dial:
         with_zero=numbers.with_zero,
         is_whole=numbers.is_whole,
         scenario=scenario,
+        link=LINKS.get(option.name),
     )
     return Dial(knob, name, flag)
 

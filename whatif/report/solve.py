@@ -6,8 +6,10 @@ from textwrap import wrap
 import msgspec
 
 from ingest.units import format_ms
+from whatif.report.columns import to_type
 from whatif.report.run_facts import RunFacts, head
 from whatif.solve import Solution, Tried
+from whatif.transforms.words import rate_in_bytes
 
 NOTES_SHOWN = 6
 
@@ -37,6 +39,8 @@ class SolveAnswer(msgspec.Struct, frozen=True, kw_only=True):
     is_reached: bool
     needed: AtValue | None
     """The weakest value that meets the goal; null where none does."""
+    needed_bytes_per_s: float | None
+    """Rate of the link there, as vendors print it; null where it is not known, or no link."""
     at_best: float | None
     """The value that does where the low end of the range holds; null where even that does not."""
     at_worst: float | None
@@ -81,6 +85,7 @@ def solve_answer(run: RunFacts, found: Solution, vary: str, flag: Flag) -> Solve
         goal_ns=found.goal_ns,
         is_reached=found.needed is not None,
         needed=None if found.needed is None else at(found.needed),
+        needed_bytes_per_s=found.needed_bytes_per_s,
         at_best=found.at_best,
         at_worst=found.at_worst,
         bound=at(found.strongest),
@@ -116,15 +121,17 @@ def _lines(answer: SolveAnswer, width: int) -> Iterator[str]:
     elif answer.needed.value == answer.weakest.value:
         yield f"needs  nothing: even {_told(answer.needed)}"
     else:
-        yield f"needs  {_told(answer.needed)}"
+        rate = answer.needed_bytes_per_s
+        told = "" if rate is None else f" ({rate_in_bytes(float(f'{rate:.3g}'))})"
+        yield f"needs  {_told(answer.needed, told)}"
         yield f"range  {_ends(answer)}"
         yield f"bound  {_told(answer.bound)}"
 
 
-def _told(at: AtValue) -> str:
+def _told(at: AtValue, rate: str = "") -> str:
     speed = "nothing is left of the step" if at.speedup is None else f"{at.speedup:.3f}x"
     return (
-        f"{at.flag}: {format_ms(at.step_ns)}, {speed}, "
+        f"{to_type(at.flag)}{rate}: {format_ms(at.step_ns)}, {speed}, "
         f"range {format_ms(at.low_ns)} to {format_ms(at.high_ns)}"
     )
 
