@@ -63,6 +63,10 @@ class Lever:
     """The range of `step_ns`."""
     high_ns: Nanos
     saving_ns: Nanos
+    saving_low_ns: int
+    """The range of the saving: each well-founded answer against the same answer without the lever,
+    so that steps which differ from each other do not widen it."""
+    saving_high_ns: int
     no_effect: str = ""
     """Why it saves nothing; empty where it does."""
 
@@ -236,6 +240,7 @@ def _moved(
 
 def _lever(why: str, change: Transform, outcome: Outcome, base: Outcome) -> Lever:
     own = [reason for reason in outcome.no_effect if reason not in base.no_effect]
+    savings = _savings(base, outcome)
     return Lever(
         why=why,
         flag_text=change.flag,
@@ -243,5 +248,14 @@ def _lever(why: str, change: Transform, outcome: Outcome, base: Outcome) -> Leve
         low_ns=outcome.low_ns,
         high_ns=outcome.high_ns,
         saving_ns=Nanos(base.step_ns - outcome.step_ns),
+        saving_low_ns=min(savings),
+        saving_high_ns=max(savings),
         no_effect=own[-1].removeprefix(f"{change.flag}: ") if own else "",
     )
+
+
+def _savings(base: Outcome, outcome: Outcome) -> list[int]:
+    """Pair by pair; where a scenario has other answers than its base, against its prediction."""
+    if len(base.all_ns) != len(outcome.all_ns):
+        return [base.step_ns - step_ns for step_ns in outcome.all_ns]
+    return [before - after for before, after in zip(base.all_ns, outcome.all_ns, strict=True)]

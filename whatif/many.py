@@ -40,12 +40,27 @@ class Ranges(StrEnum):
 class Outcome:
     """What one scenario makes of the mean step; the words are those of a `Study`."""
 
-    step_ns: Nanos
-    low_ns: Nanos
-    high_ns: Nanos
+    all_ns: tuple[int, ...]
+    """The prediction, then all other answers that are as well founded, in the same order for every
+    scenario of a run; the range is the least and the longest of them."""
     labels: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     no_effect: tuple[str, ...] = ()
+
+    @property
+    def step_ns(self) -> Nanos:
+        """The prediction."""
+        return Nanos(self.all_ns[0])
+
+    @property
+    def low_ns(self) -> Nanos:
+        """Low end of its range."""
+        return Nanos(min(self.all_ns))
+
+    @property
+    def high_ns(self) -> Nanos:
+        """High end of its range."""
+        return Nanos(max(self.all_ns))
 
 
 Answer = Outcome | ScenarioError
@@ -132,9 +147,7 @@ class _Run:
         if unmoved and len(no_effect) < len(scenario.transforms):
             no_effect = (*no_effect, why_unmoved(self.readings.graph, changed.graph, self.baseline))
         return Outcome(
-            step_ns=times.mean_ns,
-            low_ns=Nanos(min(all_ns)),
-            high_ns=Nanos(max(all_ns)),
+            all_ns=tuple(all_ns),
             labels=changed.labels,
             assumptions=(*changed.assumptions, *coupled, *of_missing_ranks(changed.graph)),
             no_effect=no_effect,

@@ -18,18 +18,33 @@ HEAVY = ("duckdb", "numba", "numpy", "polars", "rich", "msgspec", "yaml")
 OPTIONS = {
     "whatif": {
         "--nvlink",
+        "--pcie",
+        "--net",
+        "--net-latency",
+        "--wan",
+        "--in-network",
+        "--collective-algo",
         "--network-scale",
         "--scale",
         "--remove",
         "--no-stragglers",
+        "--host-scale",
+        "--cuda-graphs",
+        "--no-overlap",
+        "--perfect-overlap",
         "--tokens-per-step",
         "--samples-per-step",
         "--flops-per-step",
         "--steps-total",
         "--scenario",
+        "--save-scenario",
         "--base-gpu",
         "--base-nvlink",
+        "--base-net",
+        "--base-net-latency",
+        "--base-pcie",
         "--gpus-per-node",
+        "--topology",
         "--steps",
         "--unprofiled-step",
         "--ranks",
@@ -76,6 +91,17 @@ OPTIONS = {
         "--cache-dir",
         "--window",
     },
+}
+MANY = OPTIONS["whatif"] - {
+    *("--save-scenario", "--tokens-per-step", "--samples-per-step"),
+    *("--flops-per-step", "--steps-total"),
+}
+"""Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
+OPTIONS |= {
+    "levers": MANY,
+    "sweep": MANY | {"--most", "--range", "--html"},
+    "solve": MANY | {"--vary", "--speedup", "--step"},
+    "scenario": {"--schema"},
 }
 
 

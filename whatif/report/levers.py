@@ -19,6 +19,9 @@ class MovedFacts(msgspec.Struct, frozen=True, kw_only=True):
     low_ns: int
     high_ns: int
     saving_ns: int
+    saving_low_ns: int
+    """Low end of the range of the saving, answer by answer: steps that differ do not widen it."""
+    saving_high_ns: int
     saving_frac: float
     """Of the step that savings count from."""
 
@@ -95,6 +98,8 @@ def moved_facts(lever: Lever, step_ns: int) -> MovedFacts:
         low_ns=lever.low_ns,
         high_ns=lever.high_ns,
         saving_ns=lever.saving_ns,
+        saving_low_ns=lever.saving_low_ns,
+        saving_high_ns=lever.saving_high_ns,
         saving_frac=lever.saving_ns / step_ns if step_ns else 0.0,
     )
 
@@ -139,8 +144,8 @@ def _folded(cells: list[tuple[str, ...]]) -> Iterator[str]:
 
 def _cells(lever: LeverFacts, answer: LeversAnswer) -> tuple[str, ...]:
     best = lever.twice or lever.limit
-    steps = (answer.step_ns - best.high_ns, answer.step_ns - best.low_ns)
-    least, most = (_share(saving / answer.step_ns) for saving in steps)
+    ends = (best.saving_low_ns, best.saving_high_ns)
+    least, most = (_share(saving_ns / answer.step_ns) for saving_ns in ends)
     return (
         lever.what,
         _told(lever.tenth),

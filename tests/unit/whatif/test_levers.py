@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from ingest.vocab import KernelClass
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of, data_parallel
 from whatif.levers import LEAST_SAVING, LeverTable, Strength, lever_table
@@ -47,6 +48,7 @@ def test_a_lever_moved_further_saves_no_less_and_the_range_holds_the_step(
             assert weaker.saving_ns <= stronger.saving_ns
         for lever in row.moved.values():
             assert lever.low_ns <= lever.step_ns <= lever.high_ns
+            assert lever.saving_low_ns <= lever.saving_ns <= lever.saving_high_ns
 
 
 def test_each_lever_is_the_answer_to_its_own_flag() -> None:
@@ -61,6 +63,18 @@ def test_each_lever_is_the_answer_to_its_own_flag() -> None:
         alone.high_ns,
     )
     assert lever.flag_text == "--scale class:gemm=0.5"
+
+
+def test_steps_that_differ_do_not_widen_the_saving() -> None:
+    """Every step has a kernel of 2 ms, and more and more other work."""
+    build = GraphBuilder()
+    for step in range(3):
+        build.kernel(0, "other", 5_000_000 * (step + 1), kernel_class=KernelClass.OTHER, step=step)
+        build.kernel(0, "gemm", 2_000_000, step=step)
+    (row,) = [row for row in table(build.build()).rows if row.what == "gemm kernels"]
+    lever = row.moved[Strength.TWICE]
+    assert lever.saving_low_ns == lever.saving_ns == lever.saving_high_ns == 1_000_000
+    assert lever.high_ns - lever.low_ns == 5_000_000
 
 
 def test_levers_after_a_scenario_count_from_its_step() -> None:
