@@ -11,7 +11,8 @@ RUNNABLE = [
     pytest.param(command, id=f"{path.relative_to(ROOT)}: {command}")
     for path in DOCUMENTS
     for command in _commands(path)
-    if "sample_traces/" in command or command.startswith(("replay schema", "replay queries", "replay scenario"))
+    if "sample_traces/" in command
+    or command.startswith(("replay schema", "replay queries", "replay scenario"))
 ]
 
 

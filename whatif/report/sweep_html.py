@@ -11,7 +11,6 @@ from whatif.report.sweep import (
     PointFacts,
     SweepAnswer,
     best,
-    columns,
     lines_over,
     numbers_of,
     plotted_axis,
@@ -119,15 +118,13 @@ def _map(answer: SweepAnswer) -> Any | None:  # noqa: ANN401  (plotly's own type
 
 
 def _table(answer: SweepAnswer) -> str:
-    names = [axis.name for axis in answer.axes]
-    titles = [*names, "step", "low", "high", "speedup", "what it is not", "to type"]
-    heads = "".join(
-        f'<th class="text">{escape(title)}</th>'
-        if title not in columns(answer)
-        else f"<th>{escape(title)}</th>"
-        for title in titles
-    )
-    return f"<table><tr>{heads}</tr>{''.join(map(_row, answer.points))}</table>"
+    texts = [axis.name for axis in answer.axes]
+    heads = [
+        *(f'<th class="text">{escape(title)}</th>' for title in texts),
+        *(f"<th>{title}</th>" for title in ("step", "low", "high", "speedup")),
+        *(f'<th class="text">{title}</th>' for title in ("remark", "to type")),
+    ]
+    return f"<table><tr>{''.join(heads)}</tr>{''.join(map(_row, answer.points))}</table>"
 
 
 def _row(point: PointFacts) -> str:
