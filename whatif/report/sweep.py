@@ -77,7 +77,8 @@ def sweep_answer(run: RunFacts, found: Sweep) -> SweepAnswer:
 
 
 def _point(point: Point, answer: Answer, replayed_ns: int) -> PointFacts:
-    flags = " ".join(change.flag for change in point.scenario.transforms)
+    changes = [change.flag for change in point.scenario.transforms]
+    flags = " ".join(filter(None, (*changes, point.scenario.base.flags)))
     if isinstance(answer, ScenarioError):
         return PointFacts(
             at=dict(point.at),
