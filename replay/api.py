@@ -16,6 +16,7 @@ from replay.graph.facts import GraphFacts
 from replay.results.causes import find_fetching
 from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
+from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
 from whatif.levers import lever_table
@@ -115,8 +116,10 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         fetching = find_fetching(run.store)
         flops = find_flops(run.store, built.graph, built.facts)
+        work = find_kernel_work(run.store, built.graph.names, built.facts)
         reading = _reading(run)
     graph, unprofiled = with_modelled_transfers(built.graph, scenario.base), None
+    graph = replace(graph, work=work)
     base = baseline(graph, built.facts)
     run_reading = read_run(graph, base, built.facts, fetching)
     if unprofiled_step_ns is not None:
@@ -178,8 +181,10 @@ def replay_run(
     began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
         built = build(run.store, ranks=window.ranks, steps=window.steps)
+        work = find_kernel_work(run.store, built.graph.names, built.facts)
         reading = _reading(run)
     graph, unprofiled = with_modelled_transfers(built.graph, recorded), None
+    graph = replace(graph, work=work)
     base = baseline(graph, built.facts)
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)

@@ -1,6 +1,6 @@
 """Variants of one run replayed, with what runs at the same time taken into account."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,10 +8,15 @@ import numpy as np
 from replay.engine.batch import replay_batch
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.engine.settle import Coupling, settle
+from replay.engine.settle import Coupling, settle, settled_schedules
 from replay.graph.arrays import Int64, TaskGraph
 from replay.results.metrics import StepTimes, step_times, step_times_of_ends
+from whatif.couplings.host_overlap import HostOverlap
 from whatif.couplings.registry import couplings_of
+
+ROUGH = (HostOverlap,)
+Told = tuple[StepTimes, tuple[str, ...]]
+"""Step times, and what is taken for granted about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +27,25 @@ class Answers:
     residuals: bool = True
 
     @classmethod
-    def of(cls, graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> "Answers":
-        """For variants of `graph`, whose replay is `schedule` (with residuals or without)."""
+    def of(
+        cls,
+        graph: TaskGraph,
+        schedule: Schedule,
+        *,
+        recorded_latency_ns: Int64 | None = None,
+        residuals: bool = True,
+    ) -> "Answers":
+        """For variants of `graph`, whose replay is `schedule` (with residuals or without).
+
+        Args:
+            graph: of the unchanged run.
+            schedule: its replay.
+            recorded_latency_ns: per collective, where a scenario says more than the graph.
+            residuals: as for `replay`.
+        """
+        if recorded_latency_ns is not None:
+            calls = replace(graph.collectives, latency_ns=recorded_latency_ns)
+            graph = replace(graph, collectives=calls)
         return cls(couplings=couplings_of(graph, schedule), residuals=residuals)
 
     def settled(self, plain: TaskGraph) -> tuple[TaskGraph, Schedule]:
@@ -40,39 +62,46 @@ class Answers:
             if (coupling.durations(plain, schedule) != plain.tasks.dur_ns).any()
         )
 
+    @property
+    def without_rough(self) -> "Answers | None":
+        """The same without what is read off a few operators of the run; None where nothing is."""
+        kept = tuple(each for each in self.couplings if not isinstance(each, ROUGH))
+        return None if len(kept) == len(self.couplings) else replace(self, couplings=kept)
+
     def step_times(self, plain: TaskGraph) -> StepTimes:
         """Boundaries of the steps of a variant."""
         return step_times(*self.settled(plain))
 
     def step_times_of_all(self, plain: Sequence[TaskGraph]) -> list[StepTimes]:
-        """The same for many, at once where nothing depends on what runs beside it."""
-        if self.couplings:
-            return [self.step_times(one) for one in plain]
-        return _together(plain if self.residuals else _without_residuals(plain))
+        """The same for many, at once."""
+        return [times for times, _ in self.told_of_all(plain, with_words=False)]
 
-    def told_of_all(self, plain: Sequence[TaskGraph]) -> list[tuple[StepTimes, tuple[str, ...]]]:
+    def told_of_all(self, plain: Sequence[TaskGraph], *, with_words: bool = True) -> list[Told]:
         """The same with what is taken for granted about each."""
-        if not self.couplings:
-            return [(times, ()) for times in self.step_times_of_all(plain)]
-        settled = [(one, *self.settled(one)) for one in plain]
-        return [
-            (step_times(graph, schedule), self.assumptions(one, schedule))
-            for one, graph, schedule in settled
-        ]
+        found: dict[int, Told] = {}
+        graphs = plain if self.residuals else _without_residuals(plain)
+        for places in _alike(graphs):
+            some = [graphs[place] for place in places]
+            at = some[0].boundaries.task
+            if self.couplings:
+                for place, schedule in zip(
+                    places, settled_schedules(some, self.couplings, at), strict=True
+                ):
+                    times = step_times_of_ends(graphs[place], schedule.end_ns[at])
+                    words = self.assumptions(graphs[place], schedule) if with_words else ()
+                    found[place] = (times, words)
+            else:
+                for place, ends_ns in zip(places, replay_batch(some, at), strict=True):
+                    found[place] = (step_times_of_ends(graphs[place], ends_ns), ())
+        return [found[place] for place in range(len(plain))]
 
 
-def _together(plain: Sequence[TaskGraph]) -> list[StepTimes]:
-    """Of variants of one graph; those with other tasks than the rest replay apart."""
+def _alike(graphs: Sequence[TaskGraph]) -> Iterable[list[int]]:
+    """Places of variants that have the same tasks; a what-if may have added some."""
     alike: dict[tuple[int, int], list[int]] = {}
-    for place, graph in enumerate(plain):
+    for place, graph in enumerate(graphs):
         alike.setdefault((graph.n_tasks, id(graph.boundaries.task)), []).append(place)
-    found: dict[int, StepTimes] = {}
-    for places in alike.values():
-        some = [plain[place] for place in places]
-        ends_ns = replay_batch(some, some[0].boundaries.task)
-        for place, graph, row_ns in zip(places, some, ends_ns, strict=True):
-            found[place] = step_times_of_ends(graph, row_ns)
-    return [found[place] for place in range(len(plain))]
+    return alike.values()
 
 
 def _without_residuals(plain: Sequence[TaskGraph]) -> list[TaskGraph]:

@@ -227,7 +227,7 @@ def _moved(
     """The step that savings count from, and each lever; None where the run lacks it."""
     changes = [candidate.changes[strength] for candidate, strength in asked]
     stacks = [scenario, *(scenario.then(change) for change in changes)]
-    base, *found = outcomes(readings_of(graph, baseline), baseline, stacks, ranges=ranges)
+    base, *found = outcomes(readings_of(graph), baseline, stacks, ranges=ranges)
     if not isinstance(base, Outcome):
         raise base
     return base, [

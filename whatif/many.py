@@ -1,26 +1,30 @@
 """Many scenarios on one run, replayed together: the steps of `study`, without their schedules."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
-from typing import TypeVar
+from typing import NamedTuple
 
 from ingest.errors import ScenarioError
 from ingest.units import Nanos
 from replay.engine.kernel import WIDTH
+from replay.graph.arrays import Int64
 from replay.results.fidelity import Baseline
-from replay.results.metrics import StepTimes
+from whatif.answers import Told
 from whatif.scenario import Scenario
 from whatif.stacking import Changed
 from whatif.study import (
     Readings,
+    Replays,
     Stacks,
     Variant,
+    may_move,
     of_missing_ranks,
     rebased_ns,
+    replays_of,
     variants,
     why_unmoved,
     without_one_step,
@@ -63,6 +67,9 @@ class Outcome:
         return Nanos(max(self.all_ns))
 
 
+NOT_SAID = b""
+"""No scenario says more of the recorded latencies than the graph."""
+
 Answer = Outcome | ScenarioError
 """A scenario that does not fit the run leaves the others alone."""
 
@@ -97,55 +104,69 @@ def outcomes(
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fitting(NamedTuple):
+    """A scenario that fits the run, and how it replays."""
+
+    scenario: Scenario
+    changed: Changed
+    replays: Replays
+
+
 class _Run:
     """What all scenarios share."""
 
-    baseline: Baseline
-    readings: Readings
-    ranges: Ranges
+    def __init__(self, *, readings: Readings, baseline: Baseline, ranges: Ranges) -> None:
+        self._readings, self._baseline, self._ranges = readings, baseline, ranges
+        self._replays = {NOT_SAID: replays_of(readings, baseline)}
 
     def answers(self, scenarios: Sequence[Scenario]) -> list[Answer]:
         """Of a few scenarios at once."""
-        stacks = Stacks(self.readings)
-        found = [(scenario, _changed(stacks, scenario)) for scenario in scenarios]
-        pairs = [(scenario, one) for scenario, one in found if isinstance(one, Changed)]
-        steps = self.readings.answers.told_of_all([one.graph for _, one in pairs])
-        candidates = [[int(times.mean_ns), *without_one_step(times)] for times, _ in steps]
-        if self.ranges is Ranges.FULL:
-            self._add_bounds(stacks, pairs, candidates)
-        fitting = zip(pairs, steps, candidates, strict=True)
-        return [
-            one if isinstance(one, ScenarioError) else self._outcome(*next(fitting))
-            for _, one in found
-        ]
+        stacks = Stacks(self._readings)
+        found = [self._applied(stacks, scenario) for scenario in scenarios]
+        fitting = [one for one in found if isinstance(one, _Fitting)]
+        told = _together(Variant(one.replays.nominal, one.changed.graph) for one in fitting)
+        candidates = [[int(times.mean_ns), *without_one_step(times)] for times, _ in told]
+        if self._ranges is Ranges.FULL:
+            self._add_bounds(stacks, fitting, candidates)
+        answers = map(self._outcome, fitting, told, candidates)
+        return [one if isinstance(one, ScenarioError) else next(answers) for one in found]
+
+    def _applied(self, stacks: Stacks, scenario: Scenario) -> _Fitting | ScenarioError:
+        try:
+            changed = stacks.nominal.made(scenario)
+        except ScenarioError as error:
+            return error
+        return _Fitting(scenario, changed, self._replays_of(changed.context.recorded_latency_ns))
+
+    def _replays_of(self, recorded_latency_ns: Int64 | None) -> Replays:
+        """Scenarios that say the same of the recorded latencies share their couplings."""
+        said = NOT_SAID if recorded_latency_ns is None else recorded_latency_ns.tobytes()
+        if said not in self._replays:
+            replays = replays_of(self._readings, self._baseline, recorded_latency_ns)
+            self._replays.setdefault(said, replays)
+        return self._replays[said]
 
     def _add_bounds(
-        self,
-        stacks: Stacks,
-        pairs: Sequence[tuple[Scenario, Changed]],
-        candidates: list[list[int]],
+        self, stacks: Stacks, fitting: Sequence[_Fitting], candidates: list[list[int]]
     ) -> None:
         """Add the steps of all other graphs that are as well founded, one per scenario a round."""
-        strict = self.readings.strict.step_times_of_all([one.graph for _, one in pairs])
-        for all_ns, times in zip(candidates, strict, strict=True):
-            all_ns += rebased_ns(self.baseline, times)
-        others = [variants(stacks, scenario, one) for scenario, one in pairs]
+        strict = _together(Variant(one.replays.strict, one.changed.graph) for one in fitting)
+        for all_ns, (times, _) in zip(candidates, strict, strict=True):
+            all_ns += rebased_ns(self._baseline, times)
+        others = [variants(stacks, one.replays, one.scenario, one.changed) for one in fitting]
         for row in zip_longest(*others):
-            for all_ns, times in _with_times(zip(candidates, row, strict=True)):
+            there = [(all_ns, one) for all_ns, one in zip(candidates, row, strict=True) if one]
+            steps = _together((one for _, one in there), with_words=False)
+            for (all_ns, _), (times, _) in zip(there, steps, strict=True):
                 all_ns.append(int(times.mean_ns))
 
-    def _outcome(
-        self,
-        pair: tuple[Scenario, Changed],
-        told: tuple[StepTimes, tuple[str, ...]],
-        all_ns: list[int],
-    ) -> Outcome:
-        (scenario, changed), (times, coupled) = pair, told
+    def _outcome(self, one: _Fitting, told: Told, all_ns: list[int]) -> Outcome:
+        (times, coupled), changed = told, one.changed
         no_effect = changed.no_effect
-        unmoved = times.mean_ns == self.baseline.replayed.mean_ns
-        if unmoved and len(no_effect) < len(scenario.transforms):
-            no_effect = (*no_effect, why_unmoved(self.readings.graph, changed.graph, self.baseline))
+        unmoved = times.mean_ns == self._baseline.replayed.mean_ns
+        if unmoved and may_move(one.scenario, changed):
+            reason = why_unmoved(self._readings.graph, changed.graph, self._baseline)
+            no_effect = (*no_effect, reason)
         return Outcome(
             all_ns=tuple(all_ns),
             labels=changed.labels,
@@ -154,23 +175,15 @@ class _Run:
         )
 
 
-def _changed(stacks: Stacks, scenario: Scenario) -> Changed | ScenarioError:
-    try:
-        return stacks.nominal.made(scenario)
-    except ScenarioError as error:
-        return error
-
-
-_T = TypeVar("_T")
-
-
-def _with_times(row: Iterable[tuple[_T, Variant | None]]) -> Iterator[tuple[_T, StepTimes]]:
-    """Step times of variants; those that replay in the same way together."""
-    alike: dict[int, list[tuple[_T, Variant]]] = {}
-    for what, one in row:
-        if one is not None:
-            alike.setdefault(id(one.answers), []).append((what, one))
-    for some in alike.values():
-        answers = some[0][1].answers
-        steps = answers.step_times_of_all([one.graph for _, one in some])
-        yield from zip((what for what, _ in some), steps, strict=True)
+def _together(variants: Iterable[Variant], *, with_words: bool = True) -> list[Told]:
+    """Step times of variants in their order; those that replay in the same way at once."""
+    given = list(variants)
+    alike: dict[int, list[int]] = {}
+    for place, one in enumerate(given):
+        alike.setdefault(id(one.answers), []).append(place)
+    found: dict[int, Told] = {}
+    for places in alike.values():
+        graphs = [given[place].graph for place in places]
+        told = given[places[0]].answers.told_of_all(graphs, with_words=with_words)
+        found.update(zip(places, told, strict=True))
+    return [found[place] for place in range(len(given))]

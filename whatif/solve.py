@@ -115,11 +115,10 @@ def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> S
 
 def _rate(graph: TaskGraph, knob: Knob, value: float) -> float | None:
     """Rate of the knob's link with the knob at a value."""
-    stacking = Stacking(graph)
-    stacking.made(knob.scenario(value))
-    if knob.link is None or stacking.machine is None or stacking.machine.fabric is None:
+    fabric = Stacking(graph).made(knob.scenario(value)).context.fabric
+    if knob.link is None or fabric is None:
         return None
-    one_way: float | None = getattr(stacking.machine.fabric, knob.link.field)
+    one_way: float | None = getattr(fabric, knob.link.field)
     return None if one_way is None else one_way * knob.link.vendor_factor
 
 
@@ -139,7 +138,7 @@ class _Search:
     """What was tried so far."""
 
     def __init__(self, graph: TaskGraph, baseline: Baseline, knob: Knob) -> None:
-        self._readings = readings_of(graph, baseline)
+        self._readings = readings_of(graph)
         self._baseline, self._knob = baseline, knob
         self._tried: dict[float, Tried | None] = {}
         self.refused = ""

@@ -15,24 +15,27 @@ class Changed:
     """A graph after a stack of what-ifs."""
 
     graph: TaskGraph
+    context: Context
+    """What is known of the machine after the last of them."""
     labels: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     no_effect: tuple[str, ...] = ()
 
-    def by(self, transform: Transform, context: Context) -> tuple["Changed", Context]:
+    def by(self, transform: Transform) -> "Changed":
         """With one more what-if on top."""
-        applied = transform.apply(self.graph, context)
+        applied = transform.apply(self.graph, self.context)
         new = (text for text in applied.assumptions if text not in self.assumptions)
         more = replace(
             self,
             graph=applied.graph,
+            context=applied.context,
             labels=(*self.labels, applied.label),
             assumptions=(*self.assumptions, *new),
         )
         if applied.no_effect is not None:
             reason = f"{transform.flag}: {applied.no_effect}"
             more = replace(more, no_effect=(*self.no_effect, reason))
-        return more, applied.context
+        return more
 
 
 class Stacking:
@@ -45,7 +48,7 @@ class Stacking:
     def __init__(self, graph: TaskGraph, bound: Bound = Bound.NOMINAL) -> None:
         self._graph, self._bound = graph, bound
         self._last = Scenario()
-        self._layers: list[tuple[Changed, Context]] = []
+        self._layers: list[Changed] = []
 
     def made(self, scenario: Scenario) -> Changed:
         """The graph after the whole stack.
@@ -62,14 +65,8 @@ class Stacking:
         self._last, self._layers = Scenario(), []
         if not layers:
             context = Context(bound=self._bound, recorded=scenario.base)
-            layers = [(Changed(graph=self._graph), context)]
+            layers = [Changed(graph=self._graph, context=context)]
         for transform in scenario.transforms[len(layers) - 1 :]:
-            changed, context = layers[-1]
-            layers.append(changed.by(transform, context))
+            layers.append(layers[-1].by(transform))
         self._last, self._layers = scenario, layers
-        return layers[-1][0]
-
-    @property
-    def machine(self) -> Context | None:
-        """What is known of the machine after the last scenario; None before any."""
-        return self._layers[-1][1] if self._layers else None
+        return layers[-1]

@@ -4,22 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ingest.units import Nanos
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import DEVICE_KINDS, EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Bool, TaskGraph
+from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.answers import Answers
+from whatif.jitter import Spread, spread
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.stacking import Changed, Stacking
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
+from whatif.transforms.jitter import Jitter
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
 OFF_PATH = "nothing that changed is on the critical path"
+NOTHING_VARIES = "one rank and fewer than three steps show no variation"
 ANOTHER_PATH = "another chain of work takes as long"
 
 
@@ -46,6 +51,8 @@ class Study:
     """With the scenario's changes."""
     schedule: Schedule
     """Of `graph`."""
+    jitter: Spread | None = None
+    """Of its steps, where asked for and anything varies."""
 
     @property
     def speedup(self) -> float | None:
@@ -59,29 +66,34 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     Raises:
         ScenarioError: the scenario does not fit this trace.
     """
-    readings = readings_of(graph, baseline)
+    readings = readings_of(graph)
     stacks = Stacks(readings)
     changed = stacks.nominal.made(scenario)
-    settled, schedule = readings.answers.settled(changed.graph)
+    replays = replays_of(readings, baseline, changed.context.recorded_latency_ns)
+    settled, schedule = replays.nominal.settled(changed.graph)
     predicted = step_times(settled, schedule)
-    strict = readings.strict.step_times(changed.graph)
-    others = variants(stacks, scenario, changed)
+    others = variants(stacks, replays, scenario, changed)
     candidates = [
         int(predicted.mean_ns),
         *without_one_step(predicted),
-        *rebased_ns(baseline, strict),
+        *rebased_ns(baseline, replays.strict.step_times(changed.graph)),
         *(int(one.answers.step_times(one.graph).mean_ns) for one in others),
     ]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
-    if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
+    asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
+    if may_move(scenario, changed) and predicted.mean_ns == replayed_ns:
         no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
+    drawn = spread(settled, asked[-1]) if asked else None
+    if asked and drawn is None:
+        no_effect = (*no_effect, f"{asked[-1].flag}: {NOTHING_VARIES}")
     return Study(
         labels=changed.labels,
         name=scenario.name,
         assumptions=(
             *changed.assumptions,
-            *readings.answers.assumptions(changed.graph, schedule),
+            *_of_samples(drawn),
+            *replays.nominal.assumptions(changed.graph, schedule),
             *of_missing_ranks(changed.graph),
         ),
         no_effect=no_effect,
@@ -93,6 +105,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         predicted=breakdown(settled, schedule),
         graph=settled,
         schedule=schedule,
+        jitter=drawn,
     )
 
 
@@ -108,30 +121,56 @@ class Readings:
     """The unchanged run, and what else its recording may mean."""
 
     graph: TaskGraph
-    answers: Answers
-    strict: Answers
-    """Without residuals."""
-    splits: tuple[Variant, ...]
+    splits: tuple[TaskGraph, ...]
     """Missing ranks let the others wait longer, or less."""
     without_full: TaskGraph | None
     """Without the edges of a full device; None where there are none."""
 
 
-def readings_of(graph: TaskGraph, baseline: Baseline) -> Readings:
+def readings_of(graph: TaskGraph) -> Readings:
     """All that scenarios of a run start from."""
     calls = graph.collectives
-    splits = [
-        with_transfers(graph, transfer_ns)
-        for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns)
-        if (transfer_ns != calls.transfer_ns).any()
-    ]
     has_full = bool((graph.edges.kind == EdgeKind.SM_FULL).any())
     return Readings(
         graph=graph,
-        answers=Answers.of(graph, baseline.schedule),
-        strict=Answers.of(graph, baseline.strict_schedule, residuals=False),
-        splits=tuple(Variant(Answers.of(split, replay(split)), split) for split in splits),
+        splits=tuple(
+            with_transfers(graph, transfer_ns)
+            for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns)
+            if (transfer_ns != calls.transfer_ns).any()
+        ),
         without_full=without_edges(graph, EdgeKind.SM_FULL) if has_full else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replays:
+    """How scenarios replay that say the same of the recorded latencies."""
+
+    nominal: Answers
+    strict: Answers
+    """Without residuals."""
+    rougher: Answers | None
+    """Without what is read off a few operators; None where nothing is."""
+    splits: tuple[Answers, ...]
+    """Of the splits of the readings."""
+
+
+def replays_of(
+    readings: Readings, baseline: Baseline, recorded_latency_ns: Int64 | None = None
+) -> Replays:
+    """From the unchanged run; latencies are per collective, where a scenario says more of them."""
+
+    def answers(graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> Answers:
+        return Answers.of(
+            graph, schedule, recorded_latency_ns=recorded_latency_ns, residuals=residuals
+        )
+
+    nominal = answers(readings.graph, baseline.schedule)
+    return Replays(
+        nominal=nominal,
+        strict=answers(readings.graph, baseline.strict_schedule, residuals=False),
+        rougher=nominal.without_rough,
+        splits=tuple(answers(split, replay(split)) for split in readings.splits),
     )
 
 
@@ -143,19 +182,22 @@ class Stacks:
 
     def __init__(self, readings: Readings) -> None:
         graph, without_full = readings.graph, readings.without_full
-        self.answers = readings.answers
         self.nominal = Stacking(graph)
         self.bounds = tuple(Stacking(graph, bound) for bound in (Bound.LOW, Bound.HIGH))
-        self.splits = tuple((split.answers, Stacking(split.graph)) for split in readings.splits)
+        self.splits = tuple(map(Stacking, readings.splits))
         self.without_full = None if without_full is None else Stacking(without_full)
 
 
-def variants(stacks: Stacks, scenario: Scenario, changed: Changed) -> Iterator[Variant]:
+def variants(
+    stacks: Stacks, replays: Replays, scenario: Scenario, changed: Changed
+) -> Iterator[Variant]:
     """What is as well founded as the replay of `changed`; made one by one."""
     for bound in stacks.bounds:
-        yield Variant(stacks.answers, bound.made(scenario).graph)
-    found = [Variant(stacks.answers, changed.graph)]
-    for answers, split in stacks.splits:
+        yield Variant(replays.nominal, bound.made(scenario).graph)
+    if replays.rougher is not None:
+        yield Variant(replays.rougher, changed.graph)
+    found = [Variant(replays.nominal, changed.graph)]
+    for answers, split in zip(replays.splits, stacks.splits, strict=True):
         found.append(Variant(answers, split.made(scenario).graph))
         yield found[-1]
     for one in found:
@@ -163,13 +205,23 @@ def variants(stacks: Stacks, scenario: Scenario, changed: Changed) -> Iterator[V
         if pinned is not None:
             yield Variant(one.answers, pinned)
     if stacks.without_full is not None:
-        yield Variant(stacks.answers, stacks.without_full.made(scenario).graph)
+        yield Variant(replays.nominal, stacks.without_full.made(scenario).graph)
+
+
+def may_move(scenario: Scenario, changed: Changed) -> bool:
+    """Some what-if has changed the graph; jitter only asks about it."""
+    changes = [change for change in scenario.transforms if not isinstance(change, Jitter)]
+    return len(changed.no_effect) < len(changes)
 
 
 def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:
     """The strict step of a scenario, freed of the error that the strict baseline has."""
     if baseline.strict.mean_ns:
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
+
+
+def _of_samples(drawn: Spread | None) -> tuple[str, ...]:
+    return () if drawn is None else (f"samples: {drawn.drawn}; what overlaps as predicted",)
 
 
 def of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
@@ -196,4 +248,8 @@ def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str
     if only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
         share = f"{baseline.trust.host_path_frac:.0%}"
         return f"the run waits for the host: {share} of the critical path is host work, no transfer"
+    on_device = bool(np.isin(before.kind[touched], tuple(DEVICE_KINDS)).all())
+    if on_device and not only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
+        share = f"{baseline.trust.host_path_frac:.0%}"
+        return f"the run waits for the host: {share} of the critical path is host work"
     return HIDDEN if only_transfers else OFF_PATH

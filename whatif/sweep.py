@@ -7,9 +7,10 @@ from itertools import product
 from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
+from whatif.answers import Answers
 from whatif.many import Answer, Ranges, outcomes
 from whatif.scenario import Scenario
-from whatif.study import Readings, readings_of
+from whatif.study import readings_of
 from whatif.transforms.registry import Transform
 
 MOST_POINTS = 10_000
@@ -48,10 +49,11 @@ def grid(axes: Mapping[str, Sequence[Transform]]) -> list[Point]:
     ]
 
 
-def ranges_for(readings: Readings, n_points: int) -> Ranges:
+def ranges_for(graph: TaskGraph, baseline: Baseline, n_points: int) -> Ranges:
     """The full range of each point, where the grid is small enough for the graph."""
-    most = COUPLED_RANGE_TASKS if readings.answers.couplings else FULL_RANGE_TASKS
-    return Ranges.FULL if readings.graph.n_tasks * n_points <= most else Ranges.STEPS
+    is_coupled = bool(Answers.of(graph, baseline.schedule).couplings)
+    most = COUPLED_RANGE_TASKS if is_coupled else FULL_RANGE_TASKS
+    return Ranges.FULL if graph.n_tasks * n_points <= most else Ranges.STEPS
 
 
 def sweep(
@@ -67,8 +69,8 @@ def sweep(
     Raises:
         ScenarioError: no point fits.
     """
-    readings = readings_of(graph, baseline)
-    chosen = ranges or ranges_for(readings, len(points))
+    readings = readings_of(graph)
+    chosen = ranges or ranges_for(graph, baseline, len(points))
     scenarios = [point.scenario for point in points]
     answers = outcomes(readings, baseline, scenarios, ranges=chosen, progress=progress)
     refused = [answer for answer in answers if isinstance(answer, ScenarioError)]

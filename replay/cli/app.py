@@ -11,6 +11,7 @@ from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.asked import with_what_ifs
 from replay.cli.cmd_check import check
+from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
 from replay.cli.cmd_queries import queries
@@ -35,6 +36,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("schema", schema, TyperCommand),
     ("queries", queries, TyperCommand),
     ("check", check, TyperCommand),
+    ("hardware", hardware, TyperCommand),
 )
 DEFAULT = "whatif"
 OWN_OPTIONS = ("--help", "--version")

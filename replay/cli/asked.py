@@ -16,10 +16,14 @@ NO_WHAT_IFS = frozenset(
     {
         *("ctx", "traces", "steps", "ranks", "unprofiled_step", "window"),
         *("format_", "json", "strict", "no_cache", "cache_dir", "save_scenario"),
-        *("tokens_per_step", "samples_per_step", "flops_per_step", "steps_total"),
+        *("tokens_per_step", "samples_per_step", "flops_per_step", "steps_total", "jitter"),
     }
 )
 """Parameters of `replay whatif` that say which run, how it is read and what is printed."""
+
+
+OWN_HARDWARE = "own_hardware"
+"""The catalog that what-ifs are understood by; no what-if either, yet every command takes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,7 @@ def _what_ifs() -> list[inspect.Parameter]:
 
 def asked() -> dict[str, Asked]:
     """Every what-if option, by the name of its parameter."""
-    return {found.name: _asked(found) for found in _what_ifs()}
+    return {found.name: _asked(found) for found in _what_ifs() if found.name != OWN_HARDWARE}
 
 
 def _asked(found: inspect.Parameter) -> Asked:
@@ -77,8 +81,11 @@ def with_what_ifs(command: Callable[..., None], *, several: bool) -> Callable[..
     first = [found for found in own.parameters.values() if found.default is found.empty]
     last = [found for found in own.parameters.values() if found.default is not found.empty]
 
-    def with_all(**given: object) -> None:
-        command(**{name: value for name, value in given.items() if name in own.parameters})
+    def with_all(**given: Any) -> None:  # noqa: ANN401  (arguments of any command)
+        from whatif.models.hardware import extended_by
+
+        with extended_by(given[OWN_HARDWARE]):
+            command(**{name: value for name, value in given.items() if name in own.parameters})
 
     taken = set(own.parameters)
     together = [*first, *(found for found in more if found.name not in taken), *last]
@@ -90,7 +97,7 @@ def with_what_ifs(command: Callable[..., None], *, several: bool) -> Callable[..
 
 def _lists(found: inspect.Parameter) -> inspect.Parameter:
     """The same option with text for its value, as often as wanted; a flag stays one."""
-    if _one_value(found) is bool:
+    if _one_value(found) is bool or found.name == OWN_HARDWARE:
         return found
     _, option = get_args(found.annotation)
     lists = typer.Option(metavar=f"{option.metavar}…", help=option.help)

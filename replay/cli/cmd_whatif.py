@@ -17,6 +17,20 @@ if TYPE_CHECKING:
 def whatif(
     ctx: typer.Context,
     traces: options.Traces,
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another accelerator: H200, B200, MI300X (`replay hardware list`).",
+        ),
+    ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Matrix products in a narrower type: bf16, fp16 or fp8.",
+        ),
+    ] = None,
     nvlink: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,6 +119,20 @@ def whatif(
             help="CUDA (HIP) graphs launch the work: host code between launches is gone.",
         ),
     ] = False,
+    fuse: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Neighbouring kernels become one: class:elementwise, op:aten::*add*.",
+        ),
+    ] = None,
+    jitter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N[@X]",
+            help="p50 and p95 of the step over N replays with the measured variation (times X).",
+        ),
+    ] = None,
     no_overlap: Annotated[
         bool,
         typer.Option("--no-overlap", help="Communication and compute of a device take turns."),
@@ -157,6 +185,7 @@ def whatif(
             help="Which ranks share nodes and sites, from a YAML file.",
         ),
     ] = None,
+    own_hardware: options.OwnHardware = None,
     tokens_per_step: Annotated[
         float | None,
         typer.Option(
@@ -194,15 +223,18 @@ def whatif(
     \b
     Needs no verb: replay trace.json --nvlink 900GBps
     What-ifs stack in the order given; without one, the run is replayed as it was.
-    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase.
+    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase,
+    sync.
     """
     from replay.api import Window, examine
     from replay.cli.what_ifs import scenario_in
+    from whatif.models.hardware import extended_by
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
+    ctx.with_resource(extended_by(own_hardware))
     asked = scenario_in(typed(ctx))
     if save_scenario is not None:
         _save(asked, save_scenario)

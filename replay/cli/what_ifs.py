@@ -12,13 +12,17 @@ from whatif.recorded import NOTHING_SAID, PLACES, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
 from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.fuse import Fuse
+from whatif.transforms.gpu import Gpu
 from whatif.transforms.host_scale import HostScale
+from whatif.transforms.jitter import Jitter
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
 from whatif.transforms.perfect_overlap import PerfectOverlap
+from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
@@ -99,6 +103,14 @@ def _collective_algo(value: str) -> Transform:
     return CollectiveAlgo(algorithm=value)
 
 
+def _gpu(value: str) -> Transform:
+    return Gpu(name=value)
+
+
+def _precision(value: str) -> Transform:
+    return Precision(dtype=value)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -121,6 +133,20 @@ def _host_scale(value: str) -> Transform:
     return HostScale(factor=_number("--host-scale", value))
 
 
+def _fuse(value: str) -> Transform:
+    return Fuse(where=value)
+
+
+def _jitter(value: str) -> Transform:
+    samples, at, scale = value.partition("@")
+    if not samples.isdecimal():
+        raise UsageError(
+            f"`--jitter {value}` has no number of samples",
+            hint="write for example --jitter 200, or --jitter 200@2 for twice the variation",
+        )
+    return Jitter(samples=int(samples), scale=_number("--jitter 200@", scale) if at else 1.0)
+
+
 def _plain(change: Callable[[], Transform]) -> Callable[[str], Transform]:
     """A what-if without a value."""
 
@@ -132,6 +158,8 @@ def _plain(change: Callable[[], Transform]) -> Callable[[str], Transform]:
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
+    "gpu": _gpu,
+    "precision": _precision,
     "nvlink": _nvlink,
     "pcie": _pcie,
     "net": _net,
@@ -145,6 +173,8 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "no_stragglers": _plain(NoStragglers),
     "host_scale": _host_scale,
     "cuda_graphs": _plain(CudaGraphs),
+    "fuse": _fuse,
+    "jitter": _jitter,
     "no_overlap": _plain(NoOverlap),
     "perfect_overlap": _plain(PerfectOverlap),
 }

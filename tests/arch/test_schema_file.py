@@ -16,6 +16,7 @@ STRUCTS = {
     answer.TrustFacts: SCHEMA["properties"]["trust"],
     answer.BaselineFacts: SCHEMA["properties"]["baseline"],
     answer.Prediction: SCHEMA["properties"]["prediction"],
+    answer.JitterFacts: SCHEMA["$defs"]["jitter"],
     answer.RankFacts: SCHEMA["properties"]["ranks"]["items"],
     answer.BreakdownFacts: SCHEMA["properties"]["breakdown"],
     answer.Parts: SCHEMA["$defs"]["parts"],
@@ -42,7 +43,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 ADDED_LATER = {
     answer.Answer: ("reading", "rates", "levers"),
-    answer.Prediction: ("name",),
+    answer.Prediction: ("jitter", "name"),
     answer.RateFacts: (
         "flops_per_step",
         "flops_gpus",

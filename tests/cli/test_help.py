@@ -17,6 +17,8 @@ HEAVY = ("duckdb", "numba", "numpy", "polars", "rich", "msgspec", "yaml")
 
 OPTIONS = {
     "whatif": {
+        "--gpu",
+        "--precision",
         "--nvlink",
         "--pcie",
         "--net",
@@ -30,12 +32,15 @@ OPTIONS = {
         "--no-stragglers",
         "--host-scale",
         "--cuda-graphs",
+        "--fuse",
+        "--jitter",
         "--no-overlap",
         "--perfect-overlap",
         "--tokens-per-step",
         "--samples-per-step",
         "--flops-per-step",
         "--steps-total",
+        "--hardware",
         "--scenario",
         "--save-scenario",
         "--base-gpu",
@@ -80,6 +85,7 @@ OPTIONS = {
     },
     "schema": {"--format", "--json", "--window"},
     "queries": {"--format", "--json"},
+    "hardware": {"--links", "--hardware", "--format", "--json"},
     "check": {
         "--steps",
         "--unprofiled-step",
@@ -94,7 +100,7 @@ OPTIONS = {
 }
 MANY = OPTIONS["whatif"] - {
     *("--save-scenario", "--tokens-per-step", "--samples-per-step"),
-    *("--flops-per-step", "--steps-total"),
+    *("--flops-per-step", "--steps-total", "--jitter"),
 }
 """Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
 OPTIONS |= {

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Int64, TaskGraph
-from whatif.transforms.links import Float64, Jobs, shared_links, weight_of
+from replay.graph.arrays import Float64, Int64, TaskGraph
+from whatif.transforms.links import Jobs, shared_links, weight_of
 
 ROUNDING_NS = 2.0
 ROUNDING_FRAC = 1e-9
@@ -35,6 +35,11 @@ class Contention:
     def assumption(self) -> str:
         """In words."""
         return "transfers that overlap on one link share it: their bytes, not their latency"
+
+    @property
+    def watched(self) -> Int64:
+        """All of them."""
+        return self.task
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations with the transfers sharing their links as they overlap in `schedule`."""

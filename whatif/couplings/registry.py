@@ -6,10 +6,12 @@ from replay.engine.schedule import Schedule
 from replay.engine.settle import Coupling
 from replay.graph.arrays import TaskGraph
 from whatif.couplings.contention import contention
+from whatif.couplings.host_overlap import host_overlap
 from whatif.couplings.slowdown import slowdown_beside_comm
 
 BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = (
     contention,
+    host_overlap,
     slowdown_beside_comm,
 )
 """Each builds a coupling from the unchanged run and its schedule; None where nothing overlaps."""

@@ -107,6 +107,14 @@ class BaselineFacts(msgspec.Struct, frozen=True, kw_only=True):
     unprofiled: UnprofiledFacts | None = None
 
 
+class JitterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Spread of single steps over replays with drawn durations."""
+
+    samples: int
+    p50_ns: int
+    p95_ns: int
+
+
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Mean step under the scenario; `low_ns <= step_ns <= high_ns`."""
 
@@ -120,6 +128,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
     """Why a transform changed nothing, one sentence each."""
+    jitter: JitterFacts | None = None
+    """None when it was not asked for, or nothing varies."""
     name: str = ""
     """Names of the scenario files, joined by ` + `; empty without any."""
 
@@ -232,8 +242,10 @@ class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_s: float | None
     mfu_frac: float | None
     peak_flops_per_s: float | None
-    """Dense matrix peak of one accelerator, that `mfu_frac` is measured against."""
+    """Dense peak of one accelerator for the element types of the FLOPs, that `mfu_frac` is
+    measured against."""
     peak_dtype: str | None
+    """`bf16`, or the shares of a mix: `75% bf16, 25% fp8`."""
     gpus: int | None
     gpus_assumed: str
     """What the count rests on where the trace does not record it; empty where it does."""

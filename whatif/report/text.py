@@ -141,6 +141,12 @@ def _steps(findings: Findings) -> Iterator[str]:
             f"{'':<9}{'predicted':<11}{format_ms(study.step_ns):>14}   {speed}   "
             f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
         )
+        if study.jitter is not None:
+            p50, p95 = format_ms(study.jitter.p50_ns), format_ms(study.jitter.p95_ns)
+            yield (
+                f"{'':<9}{'jitter':<11}{p50:>14}   p50 of single steps   p95 {p95}   "
+                f"{study.jitter.samples:,} samples"
+            )
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
 
@@ -250,6 +256,8 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
 
 
 def _notes(findings: Findings) -> Iterator[str]:
+    if findings.study is not None:
+        yield from findings.study.assumptions
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
     left_out = findings.facts.steps_left_out
@@ -260,8 +268,6 @@ def _notes(findings: Findings) -> Iterator[str]:
     yield from desync_lines(findings)
     yield from absent_lines(findings)
     yield from skew_lines(findings)
-    if findings.study is not None:
-        yield from findings.study.assumptions
     guessed = [file.rank for file in findings.facts.files if file.rank_source != RECORDED]
     if guessed:
         noun = "rank" if len(guessed) == 1 else "ranks"

@@ -9,6 +9,7 @@ from replay.results.metrics import Breakdown
 from replay.results.outliers import LongStep
 from replay.results.stragglers import RankLateness
 from replay.results.unexplained import Place, places
+from whatif.jitter import Spread
 from whatif.levers import Lever
 from whatif.report.advice import advice
 from whatif.report.answer import (
@@ -16,6 +17,7 @@ from whatif.report.answer import (
     BaselineFacts,
     BreakdownFacts,
     GrownPart,
+    JitterFacts,
     JudgedFacts,
     LateRank,
     LongStepFacts,
@@ -155,8 +157,15 @@ def _prediction(study: Study) -> Prediction:
         scenario=study.labels,
         assumptions=study.assumptions,
         no_effect=study.no_effect,
+        jitter=_jitter(study.jitter),
         name=study.name,
     )
+
+
+def _jitter(drawn: Spread | None) -> JitterFacts | None:
+    if drawn is None:
+        return None
+    return JitterFacts(samples=drawn.samples, p50_ns=drawn.p50_ns, p95_ns=drawn.p95_ns)
 
 
 def _ranks(

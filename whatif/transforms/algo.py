@@ -8,15 +8,14 @@ from msgspec import Struct
 from ingest.errors import ScenarioError, UsageError, nearest
 from ingest.vocab import CollectiveKind
 from replay.graph.arrays import Bool, TaskGraph
+from whatif.models.collectives.algorithms import can
+from whatif.models.collectives.constants import SHIPPED, silicon_of
 from whatif.models.fabric import Algorithm, Shape
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.machine import known, owner
 from whatif.transforms.reach import Level, levels
 from whatif.transforms.relink import Relinking, relinked
 
-REDUCES_IN_SWITCH = ("hopper", "blackwell")
-"""Architectures whose NVSwitch reduces (NVLink SHARP): from the third generation, of Hopper, on
-(https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, NCCL_NVLS_ENABLE)."""
 SWITCH_ONLY = (Algorithm.NVLS, Algorithm.NVLS_TREE)
 ON, OFF = "on", "off"
 
@@ -107,7 +106,7 @@ class CollectiveAlgo(
                 f"`{algorithm}` reduces in the switch of a node, and {_no_switch(graph, now)}",
                 hint="ring and tree need no switch; --gpu H100 has one",
             )
-        able = np.ones(len(CollectiveKind), bool)
+        able = np.array([can(algorithm, kind) for kind in CollectiveKind])
         change = Relinking(
             label=f"collective algorithm {algorithm}",
             before=now,
@@ -124,9 +123,10 @@ class CollectiveAlgo(
 def switch_reduces(context: Context) -> bool:
     """The switch of a node can reduce; also where the accelerator is not known."""
     links = context.links
-    if links.architecture is None:
-        return links.scale_up_shape == Shape.SWITCH
-    return links.scale_up_shape == Shape.SWITCH and links.architecture in REDUCES_IN_SWITCH
+    if links.scale_up_shape != Shape.SWITCH:
+        return False
+    silicon = silicon_of(SHIPPED, links.architecture)
+    return links.architecture is None or silicon.in_switch_frac is not None
 
 
 def _reduced_on_gpus(graph: TaskGraph) -> Bool:

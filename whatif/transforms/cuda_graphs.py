@@ -14,7 +14,7 @@ from whatif.models.bound import Bound
 from whatif.models.graph_launch import LaunchCost, launch_cost
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.host_calls import SYNCHRONISE, call_kinds, device_waits
-from whatif.transforms.rewire import destinations
+from whatif.transforms.rewire import destinations, rewired
 
 SHUT_OUT = (*SYNCHRONISE, RuntimeKind.MALLOC, RuntimeKind.FREE)
 """Calls that a graph cannot hold: they wait for the device or change its memory."""
@@ -58,17 +58,22 @@ class CudaGraphs(
         cost = _cost(graph, scene, context.bound)
         captured = _captured(graph, scene, cost)
         if not captured.inside.any():
-            reason = f"no run of launches is worth a graph: between them stand {_told(scene)}"
+            reason = (
+                f"no run of launches is worth a graph: between them stand {_told(graph, scene)}"
+            )
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         return Applied(
             graph=_changed(graph, captured, cost),
             label=label,
             context=context,
-            assumptions=(_summary(graph, captured, cost), *_obstacles(scene), FIXED_SHAPES),
+            assumptions=(_summary(graph, captured, cost), *_obstacles(graph, scene), FIXED_SHAPES),
         )
 
 
-FIXED_SHAPES = "a graph runs the same kernels on the same memory each time: shapes may not change"
+FIXED_SHAPES = (
+    "a graph runs the same kernels on the same memory each time, so that shapes may not change; no "
+    "public pair of traces judges this what-if"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,24 +217,15 @@ def _changed(graph: TaskGraph, captured: _Captured, cost: LaunchCost) -> TaskGra
     dur_ns[captured.first] = cost.ns(captured.nodes)
     dst = destinations(graph)
     # Threads of one graph hand over in no time, and its launches need no place in a queue.
-    at_once = inside[dst] & (edges.kind == EdgeKind.HAND_OVER) & inside[edges.src]
-    first_of_lane = np.append(True, tasks.lane[1:] != tasks.lane[:-1])
-    unqueued = inside[dst] & (edges.kind == EdgeKind.QUEUE_FULL) & ~first_of_lane[dst]
-    return replace(
+    at_once = inside[dst] & inside[edges.src] & (edges.kind == EdgeKind.HAND_OVER)
+    queued = inside[dst] & (edges.kind == EdgeKind.QUEUE_FULL)
+    gone = inside | _launch_bound(graph, inside)
+    changed = replace(
         graph,
-        tasks=replace(
-            tasks,
-            dur_ns=dur_ns,
-            residual_ns=np.where(inside | _launch_bound(graph, inside), 0, tasks.residual_ns),
-        ),
-        edges=replace(
-            edges,
-            src=np.where(unqueued, dst - 1, edges.src).astype(np.int32),
-            kind=np.where(unqueued, EdgeKind.PROGRAM_ORDER, edges.kind).astype(np.int8),
-            lag_ns=np.where(at_once | unqueued, 0, edges.lag_ns),
-            from_start=edges.from_start & ~unqueued,
-        ),
+        tasks=replace(tasks, dur_ns=dur_ns, residual_ns=np.where(gone, 0, tasks.residual_ns)),
+        edges=replace(edges, lag_ns=np.where(at_once, 0, edges.lag_ns)),
     )
+    return rewired(changed, ~queued)
 
 
 def _launch_bound(graph: TaskGraph, inside: Bool) -> Bool:
@@ -243,23 +239,26 @@ def _launch_bound(graph: TaskGraph, inside: Bool) -> Bool:
 
 def _summary(graph: TaskGraph, captured: _Captured, cost: LaunchCost) -> str:
     share = len(graph.ranks) * len(graph.steps)
-    typical = int(np.median(captured.nodes))
-    micros = cost.ns(np.array([typical]))[0] / 1e3
+    largest = int(captured.nodes.max())
+    micros = cost.ns(np.array([largest]))[0] / 1e3
+    noun = "launch" if len(captured.first) == share else "launches"
     return (
-        f"{len(captured.first) / share:.3g} graph launches per rank and step for "
-        f"{captured.launches / share:,.0f} launches; one of {typical:,} nodes takes "
+        f"{len(captured.first) / share:.3g} graph {noun} per rank and step for "
+        f"{captured.launches / share:,.0f} launches; the largest, of {largest:,} nodes, takes "
         f"{micros:,.0f} us of its host thread, {cost.source}"
     )
 
 
-def _obstacles(scene: _Scene) -> Iterator[str]:
+def _obstacles(graph: TaskGraph, scene: _Scene) -> Iterator[str]:
     if scene.names:
-        yield f"outside of the graphs stay what they cannot hold: {_told(scene)}"
+        yield f"outside of the graphs stays what they cannot hold: {_told(graph, scene)}"
 
 
-def _told(scene: _Scene) -> str:
+def _told(graph: TaskGraph, scene: _Scene) -> str:
+    """The obstacles with their number per rank and step."""
+    share = len(graph.ranks) * len(graph.steps)
     shown = [
-        name if name == LOADER else f"{name} ({count:,})"
+        name if name == LOADER else f"{name} ({count / share:.3g})"
         for name, count in scene.names.most_common(TOLD)
     ]
-    return ", ".join(shown) or "no launches of device work"
+    return f"per rank and step {', '.join(shown)}" if shown else "no launches of device work"

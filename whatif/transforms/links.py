@@ -10,17 +10,14 @@ Mbit/s the second of two messages in opposite directions arrived after twice the
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ingest.vocab import CollectiveKind, TaskKind
 from replay.engine.sharing import alone_times, shared_ends
-from replay.graph.arrays import NONE, Int64, TaskGraph
+from replay.graph.arrays import NONE, Float64, Int64, TaskGraph
 from whatif.transforms.base import Context
 from whatif.transforms.host_transfers import sends_seen_elsewhere
 from whatif.transforms.machine import known
 from whatif.transforms.reach import Level, levels
-
-Float64 = NDArray[np.float64]
 
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 INSIDE, ACROSS, ON_HOST, BETWEEN_TWO = range(4)
@@ -89,7 +86,7 @@ def _link_keys(graph: TaskGraph, task: Int64) -> Int64:
     device = np.array([lane.device for lane in graph.lanes], np.int64)[tasks.lane[task]]
     number = tasks.collective[task]
     machine = known(graph, Context())
-    inside = levels(graph, machine.links, machine.places) == Level.SCALE_UP
+    inside = levels(graph, machine.links, machine.places) < Level.NIC
     level = np.where(inside, INSIDE, ACROSS)[number]
     key = np.stack([tasks.rank[task].astype(np.int64), device, level], axis=1)
     host = graph.collectives.on_host[number]

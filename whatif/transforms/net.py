@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from ingest.units import BytesPerSecond, Rate, parse_rate
 from replay.graph.arrays import Bool, TaskGraph
+from whatif.models.collectives.constants import OWN_HOP_NS, SHIPPED
 from whatif.models.fabric import Fabric
 from whatif.recorded import parse_latency
 from whatif.transforms.base import Applied, Context
@@ -82,16 +83,18 @@ class NetLatency(
     def apply(self, graph: TaskGraph, context: Context) -> Applied:
         """Move the transfers that cross nodes, or the network of the hosts, by their models."""
         now = known(graph, context)
-        base_ns = now.links.net_latency_ns or 0.0
-        new_ns = latency_ns(self.time, base_ns)
-        told = f"base: {time_in_words(base_ns)} one way"
+        crossing = crosses_nodes(graph, now)
+        told = "base: as given or set before"
         if now.links.net_latency_ns is None:
-            told = "base: no latency beside the library's own (--base-net-latency says otherwise)"
+            base_ns = _usual_latency_ns(graph, crossing)
+            now = replace(now, fabric=replace(now.links, net_latency_ns=base_ns))
+            told = f"base: {time_in_words(base_ns)} one way (assumed; --base-net-latency tells)"
+        new_ns = latency_ns(self.time, now.links.net_latency_ns or 0.0)
         change = Relinking(
             label=f"net latency {time_in_words(new_ns)}",
             before=now,
             after=replace(now, fabric=replace(now.links, net_latency_ns=new_ns)),
-            concerned=crosses_nodes(graph, now),
+            concerned=crossing,
             why_none=why_not_network(now),
             why_same=f"it already is {time_in_words(new_ns)}",
             told=(told,),
@@ -108,6 +111,12 @@ def latency_ns(text: str, base_ns: float) -> float:
     stripped = text.strip()
     added = stripped.removeprefix("+")
     return float(parse_latency(added)) + (base_ns if added != stripped else 0.0)
+
+
+def _usual_latency_ns(graph: TaskGraph, crossing: Bool) -> float:
+    """What the model takes between nodes where nothing is said; none between hosts."""
+    on_gpus = (crossing & ~graph.collectives.on_host).any()
+    return float(SHIPPED.hop_ns - OWN_HOP_NS) if on_gpus else 0.0
 
 
 def crosses_nodes(graph: TaskGraph, context: Context) -> Bool:

@@ -8,8 +8,8 @@ from msgspec import Struct
 from ingest.vocab import EdgeKind, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.csr import EdgeList, concatenate
-from whatif.couplings.devices import computing, device_of_lane, is_communication
 from whatif.transforms.base import Applied, Context
+from whatif.transforms.devices import computing, device_of_lane, is_communication
 from whatif.transforms.rewire import NO_EDGES, destinations, edges_between, places, rewired
 
 NOTHING_OVERLAPS = "no device has communication and compute on different streams"

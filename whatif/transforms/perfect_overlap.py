@@ -6,8 +6,8 @@ from msgspec import Struct
 from ingest.vocab import EdgeKind, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.csr import EdgeList, concatenate
-from whatif.couplings.devices import is_communication
 from whatif.transforms.base import Applied, Context
+from whatif.transforms.devices import is_communication
 from whatif.transforms.rewire import (
     destinations,
     edges_between,

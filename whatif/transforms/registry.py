@@ -4,21 +4,25 @@ from typing import get_args
 
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
 from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.fuse import Fuse
+from whatif.transforms.gpu import Gpu
 from whatif.transforms.host_scale import HostScale
+from whatif.transforms.jitter import Jitter
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
 from whatif.transforms.perfect_overlap import PerfectOverlap
+from whatif.transforms.precision import Precision
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
 Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo
-Runtime = HostScale | CudaGraphs | NoOverlap | PerfectOverlap | Remove
-Transform = Links | Runtime | NetworkScale | Scale | NoStragglers
+Runtime = HostScale | CudaGraphs | NoOverlap | PerfectOverlap | Fuse | Jitter
+Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers | Runtime
 
 KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)

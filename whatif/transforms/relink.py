@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from replay.graph.arrays import Bool, TaskGraph
-from whatif.models.collectives.model import SOURCE
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.reach import Level, changeable, levels, nothing_to_change
 from whatif.transforms.retime import retimed
@@ -59,7 +58,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
             *change.told,
             after.places.told,
             *_others_told(graph, change),
-            SOURCE,
+            *result.assumptions,
             *_unsized(graph),
         ),
         no_effect=reason,

@@ -9,7 +9,7 @@ from ingest.vocab import EdgeKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Edges, Int32, Int64, TaskGraph, Tasks
 from whatif.transforms.base import Applied, Context, free
 from whatif.transforms.host_calls import SYNCHRONISE, call_kinds
-from whatif.transforms.rewire import destinations
+from whatif.transforms.rewire import destinations, rewired
 from whatif.transforms.select import names_sync, select
 
 NO_WAITS = (
@@ -66,31 +66,18 @@ class Remove(
 def _without_waits(graph: TaskGraph, chosen: Bool) -> TaskGraph:
     """The graph where the chosen blocking calls do not wait; those that only wait take no time.
 
-    What a call does beside waiting (a copy, giving memory back) stays. A wait follows what its
-    thread did before it, which is the task before.
+    What a call does beside waiting (a copy, giving memory back) stays.
     """
     tasks, edges = graph.tasks, graph.edges
     wait = chosen & (tasks.kind == TaskKind.HOST_WAIT)
     idle = chosen & np.isin(call_kinds(graph), [int(kind) for kind in SYNCHRONISE])
-    dst = destinations(graph)
-    freed = wait[dst] & (edges.kind == EdgeKind.HOST_SYNC)
-    first = np.append(True, tasks.lane[1:] != tasks.lane[:-1])
-    freed &= ~first[dst]
-    return replace(
-        graph,
-        tasks=replace(
-            tasks,
-            dur_ns=np.where(idle, 0, tasks.dur_ns),
-            residual_ns=np.where(wait | idle, 0, tasks.residual_ns),
-        ),
-        edges=replace(
-            edges,
-            src=np.where(freed, dst - 1, edges.src).astype(np.int32),
-            lag_ns=np.where(freed, 0, edges.lag_ns),
-            kind=np.where(freed, EdgeKind.PROGRAM_ORDER, edges.kind).astype(np.int8),
-            from_start=edges.from_start & ~freed,
-        ),
+    freed = wait[destinations(graph)] & (edges.kind == EdgeKind.HOST_SYNC)
+    changed = replace(
+        tasks,
+        dur_ns=np.where(idle, 0, tasks.dur_ns),
+        residual_ns=np.where(wait | idle, 0, tasks.residual_ns),
     )
+    return rewired(replace(graph, tasks=changed), ~freed)
 
 
 def _whole_collectives(graph: TaskGraph, chosen: Bool) -> tuple[Bool, int]:

@@ -60,18 +60,21 @@ class NoStragglers(
         )
 
 
-def twins(graph: TaskGraph, ids: Int64) -> Int64:
+def twins(graph: TaskGraph, ids: Int64, *, over_steps: bool = False) -> Int64:
     """Per task a number that it shares with the same task of the other ranks of its role.
 
     The same = equal name, lane role, kind and step, and the same place among the equal ones of its
-    own rank. Host work is known by the call that it leads to: its own name is that of the longest
-    of many short things, and so is another one on every other rank.
+    own rank and step; with `over_steps` tasks of all steps share a number. Host work is known by
+    the call that it leads to: its own name is that of the longest of many short things, and so is
+    another one on every other rank.
     """
     leads = _leads_to(graph)
     known_by, place = np.unique(leads.call[ids], return_inverse=True)
     before = leads.before[ids]
     same = _equal_work(graph, known_by)
     ordinal = _ordinals(graph, known_by, same)[place]
+    if over_steps:
+        same = _equal_work(graph, known_by, by_step=False)
     same = same[place]
     order = np.lexsort((ordinal, before, same))
     twin = np.empty(len(ids), np.int64)
@@ -115,9 +118,10 @@ def _leads_to(graph: TaskGraph) -> _Leads:
     return _Leads(call=call, before=before)
 
 
-def _equal_work(graph: TaskGraph, ids: Int64) -> Int64:
-    """Name, kind, step, role of the lane and role of the rank as one number."""
+def _equal_work(graph: TaskGraph, ids: Int64, *, by_step: bool = True) -> Int64:
+    """Name, kind, step (where it counts), role of the lane and role of the rank as one number."""
     tasks = graph.tasks
+    step = tasks.step[ids] + 1 if by_step else np.zeros(len(ids), np.int64)
     lane_roles = sorted({lane.role for lane in graph.lanes})
     number = {role: code for code, role in enumerate(lane_roles)}
     role_of_lane = np.array([number[lane.role] for lane in graph.lanes], np.int64)
@@ -129,7 +133,7 @@ def _equal_work(graph: TaskGraph, ids: Int64) -> Int64:
     key = tasks.name[ids].astype(np.int64) + 1
     for column, values in (
         (tasks.kind[ids], max(TaskKind) + 1),
-        (tasks.step[ids] + 1, len(graph.steps) + 1),
+        (step, len(graph.steps) + 1),
         (role_of_lane[lane], len(lane_roles)),
         (lane_rank[lane], len(graph.ranks)),
     ):

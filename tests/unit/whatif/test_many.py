@@ -43,14 +43,14 @@ def lone_rank() -> TaskGraph:
 
 def ask(graph: TaskGraph, scenarios: list[Scenario], **how: object) -> list[Answer]:
     baseline = baseline_of(graph)
-    return outcomes(readings_of(graph, baseline), baseline, scenarios, **how)
+    return outcomes(readings_of(graph), baseline, scenarios, **how)
 
 
 @pytest.mark.parametrize("graph", [data_parallel(slow_rank=1, size_bytes=MIB), lone_rank()])
 def test_each_outcome_is_that_of_its_own_study(graph: TaskGraph) -> None:
     baseline = baseline_of(graph)
     for scenario, found in zip(
-        SCENARIOS, outcomes(readings_of(graph, baseline), baseline, SCENARIOS * 4), strict=False
+        SCENARIOS, outcomes(readings_of(graph), baseline, SCENARIOS * 4), strict=False
     ):
         alone = study(graph, baseline, scenario)
         assert isinstance(found, Outcome)

@@ -32,3 +32,8 @@ def is_communication(graph: TaskGraph) -> Bool:
     lone = (tasks.kind == TaskKind.KERNEL) & (tasks.kernel_class == KernelClass.COLLECTIVE)
     found: Bool = np.isin(tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER)) | lone
     return found
+
+
+def communication(graph: TaskGraph) -> Int64:
+    """The same on known devices, as task ids."""
+    return np.flatnonzero(is_communication(graph) & (device_of_lane(graph)[graph.tasks.lane] >= 0))

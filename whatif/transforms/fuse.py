@@ -1,0 +1,178 @@
+"""Neighbouring kernels merged into one: one launch, and what they hand on stays on the chip."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from msgspec import Struct
+
+from ingest.vocab import EdgeKind, KernelClass, TaskKind
+from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+from whatif.models.bound import Bound
+from whatif.models.overlap import Float64
+from whatif.transforms.base import Applied, Context, free
+from whatif.transforms.devices import computing, device_of_lane
+from whatif.transforms.rewire import destinations, rewired
+from whatif.transforms.select import is_compute, select
+
+BY_COMPUTE = (KernelClass.GEMM, KernelClass.ATTENTION, KernelClass.CONVOLUTION)
+"""Classes that keep their time: what they read and write hides behind what they multiply."""
+HANDED_ON = {Bound.LOW: 1 / 2, Bound.NOMINAL: 1 / 3, Bound.HIGH: 0.0}
+"""Part of a kernel's traffic that goes to or comes from its neighbour: half where it reads one
+tensor and writes one, a third where it reads two, nothing where its neighbour uses other data."""
+FIXED_QUANTILE = 0.02
+"""The shortest kernels of a run show what every kernel costs, whatever it does."""
+
+
+class Fuse(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="fuse"
+):
+    """Runs of selected kernels, next to each other on a stream, become one kernel each."""
+
+    where: str
+
+    @property
+    def flag(self) -> str:
+        """As typed."""
+        return f"--fuse {self.where}"
+
+    def apply(self, graph: TaskGraph, context: Context) -> Applied:
+        """Take the later launches away, and of the durations what fusion saves."""
+        label = f"fuse {self.where}"
+        chosen = free(graph, select(graph, self.where)) & is_compute(graph)
+        pairs = _pairs(graph, chosen)
+        if not len(pairs.later):
+            reason = "no two of the selected kernels follow each other with nothing between them"
+            return Applied(graph=graph, label=label, context=context, no_effect=reason)
+        return Applied(
+            graph=_fused(graph, pairs, context.bound),
+            label=label,
+            context=context,
+            assumptions=(
+                f"{len(pairs.later):,} kernels are merged into the one before them; what they hand "
+                "on is taken for a third of their traffic, in the range for none or a half of it",
+                "products, attention and convolution keep their time; the host work between "
+                "the launches goes with them, in the range it stays",
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairs:
+    """Neighbours that become part of one kernel."""
+
+    earlier: Int64
+    later: Int64
+    between: Int64
+    """Host tasks between the launches of pairs; nothing else stands there."""
+
+
+def _pairs(graph: TaskGraph, chosen: Bool) -> _Pairs:
+    tasks = graph.tasks
+    ids = np.flatnonzero((tasks.lane >= 0) & (device_of_lane(graph)[tasks.lane] >= 0))
+    ids = ids[np.lexsort((ids, tasks.ts_ns[ids], tasks.lane[ids]))]
+    earlier, later = ids[:-1], ids[1:]
+    pair = chosen[earlier] & chosen[later] & (tasks.lane[earlier] == tasks.lane[later])
+    pair &= (tasks.step[earlier] == tasks.step[later]) & ~_held_by_others(graph)[later]
+    earlier, later = earlier[pair], later[pair]
+    next_call, gap = _Calls(graph).after(tasks.caller[earlier].astype(np.int64))
+    caller = tasks.caller[later]
+    launched = (caller != NONE) & (next_call == caller)
+    joined = launched | (tasks.caller[earlier] == caller)
+    between = [gap[at] for at in np.flatnonzero(launched)]
+    return _Pairs(
+        earlier=earlier[joined],
+        later=later[joined],
+        between=np.concatenate([np.zeros(0, np.int64), *between]),
+    )
+
+
+def _held_by_others(graph: TaskGraph) -> Bool:
+    """Tasks that wait for more than their launch and their stream."""
+    own = np.isin(graph.edges.kind, (EdgeKind.LAUNCH, EdgeKind.GRAPH_LAUNCH, EdgeKind.STREAM_ORDER))
+    held = np.zeros(graph.n_tasks, bool)
+    held[destinations(graph)[~own]] = True
+    return held
+
+
+class _Calls:
+    """Calls of host threads with the work between them."""
+
+    def __init__(self, graph: TaskGraph) -> None:
+        tasks = graph.tasks
+        kinds = (TaskKind.HOST_WORK, TaskKind.HOST_CALL, TaskKind.HOST_WAIT)
+        ids = np.flatnonzero(np.isin(tasks.kind, [int(kind) for kind in kinds]))
+        self._ids = ids[np.lexsort((ids, tasks.ts_ns[ids], tasks.lane[ids]))]
+        self._place = np.full(graph.n_tasks, NONE, np.int64)
+        self._place[self._ids] = np.arange(len(ids))
+        self._kind, self._lane = tasks.kind, tasks.lane
+
+    def after(self, calls: Int64) -> tuple[Int64, list[Int64]]:
+        """The call that follows each with nothing but work between (-1: none), and that work."""
+        found = np.full(len(calls), NONE, np.int64)
+        between = [np.zeros(0, np.int64)] * len(calls)
+        for at, call in enumerate(calls.tolist()):
+            place = self._place[call] if call != NONE else NONE
+            if place == NONE:
+                continue
+            behind = int(place) + 1
+            while behind < len(self._ids) and self._kind[self._ids[behind]] == TaskKind.HOST_WORK:
+                behind += 1
+            if behind == len(self._ids) or self._lane[self._ids[behind]] != self._lane[call]:
+                continue
+            if self._kind[self._ids[behind]] == TaskKind.HOST_CALL:
+                found[at] = self._ids[behind]
+                between[at] = self._ids[int(place) + 1 : behind]
+        return found, between
+
+
+def _fused(graph: TaskGraph, pairs: _Pairs, bound: Bound) -> TaskGraph:
+    tasks, edges = graph.tasks, graph.edges
+    later = np.zeros(graph.n_tasks, bool)
+    later[pairs.later] = True
+    dur_ns = np.rint(_device_time(graph, pairs, later, bound)).astype(np.int64)
+    dur_ns[_spare_calls(graph, later)] = 0
+    if bound != Bound.HIGH:
+        dur_ns[pairs.between] = 0
+    dst = destinations(graph)
+    launches = later[dst] & np.isin(edges.kind, (EdgeKind.LAUNCH, EdgeKind.GRAPH_LAUNCH))
+    changed = replace(
+        graph,
+        tasks=replace(tasks, dur_ns=dur_ns, residual_ns=np.where(later, 0, tasks.residual_ns)),
+        edges=replace(edges, lag_ns=np.where(later[dst], 0, edges.lag_ns)),
+    )
+    return rewired(changed, ~launches)
+
+
+def _device_time(graph: TaskGraph, pairs: _Pairs, later: Bool, bound: Bound) -> Float64:
+    """Durations of all tasks, ns.
+
+    Later kernels lose what each kernel costs to start, those that memory limits what they hand on.
+    """
+    tasks = graph.tasks
+    kernels = tasks.dur_ns[computing(graph, device_of_lane(graph))]
+    fixed_ns = np.minimum(float(np.quantile(kernels, FIXED_QUANTILE, method="lower")), tasks.dur_ns)
+    moving_ns = tasks.dur_ns - fixed_ns
+    by_memory = ~np.isin(tasks.kernel_class, [int(code) for code in BY_COMPUTE])
+    sizes_ns = [
+        np.where(by_memory[end], moving_ns[end], np.inf) for end in (pairs.earlier, pairs.later)
+    ]
+    handed_ns = HANDED_ON[bound] * np.minimum(*sizes_ns)
+    saved_ns = np.zeros(graph.n_tasks)
+    for end in (pairs.earlier, pairs.later):
+        np.add.at(saved_ns, end, np.where(by_memory[end], handed_ns, 0.0))
+    left_ns: Float64 = np.where(later, 0.0, fixed_ns) + moving_ns - saved_ns
+    return np.where(np.isin(np.arange(graph.n_tasks), _ends(pairs)), left_ns, tasks.dur_ns)
+
+
+def _ends(pairs: _Pairs) -> Int64:
+    return np.union1d(pairs.earlier, pairs.later)
+
+
+def _spare_calls(graph: TaskGraph, later: Bool) -> Int64:
+    """Calls that launched nothing but kernels that are merged into others."""
+    tasks = graph.tasks
+    launched = tasks.caller != NONE
+    all_of = np.bincount(tasks.caller[launched], minlength=graph.n_tasks)
+    merged = np.bincount(tasks.caller[launched & later], minlength=graph.n_tasks)
+    spare = (all_of > 0) & (all_of == merged) & (tasks.kind == TaskKind.HOST_CALL) & ~tasks.fixed
+    return np.flatnonzero(spare)
