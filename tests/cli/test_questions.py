@@ -132,3 +132,8 @@ def test_the_plain_answer_has_the_short_levers_in_its_json(run: Run) -> None:
     text = run(SAMPLE).out
     assert 1 <= len(told) <= 3
     assert all(lever["flag"] in text for lever in told)
+
+
+def test_an_axis_that_a_later_what_if_undoes_is_told(run: Run) -> None:
+    out = run("sweep", SAMPLE, "--network-scale", "1,2", "--remove", "class:collective").out
+    assert "network-scale makes no difference (what-ifs stack in the order typed)" in out

@@ -138,6 +138,16 @@ def best(answer: SweepAnswer) -> PointFacts | None:
     return min(fitting, key=lambda point: point.step_ns or 0) if fitting else None
 
 
+def idle_lines(answer: SweepAnswer) -> dict[str, list[str]]:
+    """By axis: where, on the other axes, all its values give one step."""
+    idle: dict[str, list[str]] = {}
+    for axis in answer.axes:
+        for where, points in lines_over(answer, axis.name).items():
+            if len(points) > 1 and len({point.step_ns for point in points}) == 1:
+                idle.setdefault(axis.name, []).append(where)
+    return idle
+
+
 def plotted_axis(answer: SweepAnswer) -> str | None:
     """The numeric axis with most values, which charts have below; None where there is none."""
     numeric = [axis for axis in answer.axes if numbers_of(axis.values) is not None]

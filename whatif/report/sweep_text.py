@@ -11,6 +11,7 @@ from whatif.report.sweep import (
     PointFacts,
     SweepAnswer,
     best,
+    idle_lines,
     lines_over,
     numbers_of,
     plotted_axis,
@@ -18,6 +19,7 @@ from whatif.report.sweep import (
 
 ROWS_SHOWN = 60
 NOTES_SHOWN = 8
+IDLE_SHOWN = 3
 LEAST_FOR_CHART = 3
 """Values of an axis that make a curve."""
 CHART_WIDTH = 100
@@ -102,6 +104,13 @@ def _series(name: str, points: list[PointFacts], axis: str) -> Series:
     )
 
 
+def _idle(answer: SweepAnswer) -> Iterator[str]:
+    for name, places in idle_lines(answer).items():
+        some = "; ".join(places[:IDLE_SHOWN]) + ("; …" if len(places) > IDLE_SHOWN else "")
+        where = f" at {some}" if some else ""
+        yield f"{name} makes no difference{where} (what-ifs stack in the order typed)"
+
+
 def _notes(answer: SweepAnswer, width: int) -> Iterator[str]:
     reasons = dict.fromkeys(
         reason.split(": ", 1)[-1] for point in answer.points for reason in point.no_effect
@@ -113,6 +122,7 @@ def _notes(answer: SweepAnswer, width: int) -> Iterator[str]:
     }
     notes = [
         ranges[answer.range],
+        *_idle(answer),
         *(f"no effect: {reason}" for reason in reasons),
         *answer.assumptions,
     ]
