@@ -171,6 +171,8 @@ def _without_one_step(predicted: StepTimes) -> Iterator[int]:
 
 
 def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+    if changed.n_tasks != graph.n_tasks:
+        return ANOTHER_PATH
     before, after = graph.tasks, changed.tasks
     touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
     if touched[baseline.path.task].any():

@@ -63,6 +63,13 @@ def whatif(
             help="Force ring, tree, nvls, ... where it can do a collective.",
         ),
     ] = None,
+    bucket_mb: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Gradient buckets of N MiB (DDP's bucket_cap_mb), re-cut from the recorded ones.",
+        ),
+    ] = None,
     network_scale: Annotated[
         list[str] | None,
         typer.Option(

@@ -10,6 +10,7 @@ from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
@@ -77,6 +78,10 @@ def _collective_algo(value: str) -> Transform:
     return CollectiveAlgo(algorithm=value)
 
 
+def _bucket_mb(value: str) -> Transform:
+    return BucketMb(size_mib=_number("--bucket-mb", value))
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -108,6 +113,7 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "wan": _wan,
     "in_network": _in_network,
     "collective_algo": _collective_algo,
+    "bucket_mb": _bucket_mb,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
@@ -12,7 +13,7 @@ from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
-Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo
+Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb
 Transform = Links | NetworkScale | Scale | Remove | NoStragglers
 
 KINDS: dict[str, type[Transform]] = {

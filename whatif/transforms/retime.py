@@ -75,6 +75,40 @@ def retimed(
     )
 
 
+def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
+    """Times that transfers would take with as many bytes each, on the same links, ns.
+
+    Args:
+        graph: with the transfers as they are.
+        context: the machine that they take place on; `machine.known` has filled it.
+        ids: transfers; one may stand several times.
+        size_bytes: row by row, as nccl-tests counts it.
+    """
+    number = graph.tasks.collective[ids].astype(np.int64)
+    on_host = graph.collectives.on_host[number]
+    new_ns = graph.tasks.dur_ns[ids].copy()
+    mine, bytes_there = ~on_host, size_bytes[~on_host]
+    if mine.any():
+        before = calls_of(graph, context.places, number[mine])
+        new_ns[mine] = model.scaled_ns(
+            new_ns[mine],
+            before=before,
+            base=context.links,
+            after=replace(before, size_bytes=bytes_there),
+            new=context.links,
+            bound=context.bound,
+        )
+    host = _host_calls(graph, number[on_host])
+    new_ns[on_host] = gloo.resized_ns(
+        new_ns[on_host],
+        host,
+        replace(host, size_bytes=size_bytes[on_host]),
+        delay_ns=_delay_ns(context.links),
+        bound=context.bound,
+    )
+    return new_ns
+
+
 def _anchor(graph: TaskGraph, context: Context) -> Anchor:
     """The measured state; the present one where tasks or collectives were added or taken away."""
     anchor = context.anchor
@@ -171,8 +205,8 @@ def _host_network(base: Fabric, context: Context) -> HostNetwork:
         base_bytes_per_s=_rate(base.nic_bytes_per_s),
         new_bytes_per_s=None if rate == base.nic_bytes_per_s else _rate(rate),
         factor=None if factor == 1 else factor,
-        base_delay_ns=Nanos(round(base.net_latency_ns or 0)),
-        new_delay_ns=Nanos(round(new.net_latency_ns or 0)),
+        base_delay_ns=_delay_ns(base),
+        new_delay_ns=_delay_ns(new),
     )
 
 
@@ -184,9 +218,13 @@ def _resized(
         moved_ns,
         _host_calls(before, number),
         _host_calls(after, number),
-        delay_ns=Nanos(round(context.links.net_latency_ns or 0)),
+        delay_ns=_delay_ns(context.links),
         bound=context.bound,
     )
+
+
+def _delay_ns(fabric: Fabric) -> Nanos:
+    return Nanos(round(fabric.net_latency_ns or 0))
 
 
 def _host_calls(graph: TaskGraph, number: Int64) -> gloo.HostCalls:
