@@ -11,10 +11,12 @@ from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
 from whatif.transforms.bucket import BucketMb
+from whatif.transforms.gpu import Gpu
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
@@ -82,6 +84,14 @@ def _bucket_mb(value: str) -> Transform:
     return BucketMb(size_mib=_number("--bucket-mb", value))
 
 
+def _gpu(value: str) -> Transform:
+    return Gpu(name=value)
+
+
+def _precision(value: str) -> Transform:
+    return Precision(dtype=value)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -106,6 +116,8 @@ def _no_stragglers(value: str) -> Transform:
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
+    "gpu": _gpu,
+    "precision": _precision,
     "nvlink": _nvlink,
     "pcie": _pcie,
     "net": _net,

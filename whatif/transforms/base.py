@@ -26,6 +26,8 @@ class Context:
     """Places of the ranks; None before `machine.known` has looked."""
     anchor: "Anchor | None" = None
     """What ratios refer to; None before the first change of a link."""
+    recorded_latency_ns: Int64 | None = None
+    """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
     @property
     def links(self) -> Fabric:

@@ -161,7 +161,7 @@ def _first_ready_ns(launched_ns: Int64, sequence: Sequence) -> Int64:
     """When the first byte was ready on each rank, at the pace of those after the first bucket."""
     later = int(sequence.ends[-1] - sequence.sizes[0])
     if later <= 0:
-        return launched_ns[:, 0].copy()
+        return np.array(launched_ns[:, 0])
     pace = (launched_ns[:, -1] - launched_ns[:, 0]) / later
     return np.rint(launched_ns[:, 0] - np.maximum(pace, 0) * sequence.sizes[0]).astype(np.int64)
 

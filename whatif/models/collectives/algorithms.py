@@ -23,6 +23,8 @@ from whatif.models.collectives.constants import (
     BASE_NS,
     BASE_SIMPLE_NS,
     HIERARCHY_STAGES,
+    IN_NETWORK_CROSSINGS,
+    MOST_NICS,
     NVLS_NS,
     PAT_BASE_NS,
     PAT_FRAC,
@@ -33,6 +35,7 @@ from whatif.models.collectives.constants import (
     STEP_NS,
     STEP_SIMPLE_NS,
     TREE_FRAC,
+    TREE_FRAC_BETWEEN,
 )
 from whatif.models.collectives.links import PAIR, POINT_TO_POINT, Links
 from whatif.models.fabric import Algorithm, Shape
@@ -56,7 +59,7 @@ class Cost:
     wire_ns: Float64
 
 
-def time_ns(cost: Cost, fill_frac: float) -> Float64:
+def time_ns(cost: Cost, fill_frac: float | Float64) -> Float64:
     """Latency, bytes and the filling of the pipeline, as the page above says."""
     share = np.divide(
         cost.wire_ns,
@@ -142,9 +145,14 @@ def _ns(sent_bytes: Float64, bytes_per_s: Float64) -> Float64:
 
 def _ring_bytes_per_s(links: Links) -> Float64:
     """What flows through each member of a ring: the slowest crossing binds."""
-    node = links.smallest_node * links.nic_bytes_per_s
+    return np.minimum(links.path_bytes_per_s, _leaving_bytes_per_s(links))
+
+
+def _leaving_bytes_per_s(links: Links) -> Float64:
+    """What rings and trees send out of a node, or of a site where that is less."""
+    nics = np.minimum(links.smallest_node, MOST_NICS)
     site = _members(links) / np.maximum(links.calls.sites, 1) * links.wan_bytes_per_s
-    return np.minimum(np.minimum(links.path_bytes_per_s, node), site)
+    return np.minimum(nics * links.nic_bytes_per_s, site)
 
 
 def _ring_latency(
@@ -165,7 +173,7 @@ def _tree_latency(links: Links, base: float, step: float, hop_factor: float) -> 
     inside = np.maximum(calls.largest_node - 1.0, 0.0)
     levels: Float64 = np.log2(np.maximum(calls.nodes, 1))
     far: Float64 = np.log2(np.maximum(calls.sites, 1)) * links.site_hop_ns
-    near = links.step_factor * (base + 2.0 * inside * step)
+    near: Float64 = links.step_factor * (base + 2.0 * inside * step)
     return near + 2.0 * (levels * hop_factor * links.hop_ns + far)
 
 
@@ -211,9 +219,7 @@ def _chain(links: Links, size_bytes: Float64) -> Cost:
 
 def _between(links: Links, size_bytes: Float64, crossings: Float64) -> Float64:
     """Time of `crossings` whole buffers that each node, and each site, sends to others."""
-    node = links.smallest_node * links.nic_bytes_per_s
-    site = _members(links) / np.maximum(links.calls.sites, 1) * links.wan_bytes_per_s
-    return _ns(crossings * size_bytes, np.minimum(node, site))
+    return _ns(crossings * size_bytes, _leaving_bytes_per_s(links))
 
 
 def _tree_crossings(links: Links) -> Float64:
@@ -226,7 +232,8 @@ def _tree_crossings(links: Links) -> Float64:
 
 def _tree(links: Links, size_bytes: Float64) -> Cost:
     alone = links.calls.largest_node <= 1
-    inside = np.where(alone, 0.0, _ns(2.0 * size_bytes, TREE_FRAC * links.path_bytes_per_s))
+    part = np.where(links.several, TREE_FRAC_BETWEEN, TREE_FRAC)
+    inside = np.where(alone, 0.0, _ns(2.0 * size_bytes, part * links.path_bytes_per_s))
     return Cost(
         algorithm=Algorithm.TREE,
         possible=_of(links, REDUCED),
@@ -276,6 +283,7 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
     in_switch = _in_switch_ns(links, size_bytes)
     inside = np.where(_reduces_in_switch(links), np.minimum(inside, in_switch), inside)
     inside = np.where(links.calls.largest_node <= 1, 0.0, inside)
+    crossings = np.full(len(size_bytes), IN_NETWORK_CROSSINGS)
     allowed = links.fabric.in_network is True or links.fabric.algorithm == Algorithm.COLLNET
     up = links.step_factor * (BASE_NS + STEP_NS * np.maximum(links.calls.largest_node - 1.0, 0.0))
     return Cost(
@@ -283,7 +291,7 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
         possible=_of(links, REDUCED) & links.several & allowed,
         first_ns=up + 2.0 * (links.hop_ns + links.site_hop_ns),
         fill_ns=_filling(links),
-        wire_ns=np.maximum(inside, _between(links, size_bytes, np.ones(len(size_bytes)))),
+        wire_ns=np.maximum(inside, _between(links, size_bytes, crossings)),
     )
 
 

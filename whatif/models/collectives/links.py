@@ -1,6 +1,6 @@
 """Which links a call crosses and how fast they carry it: fabric and calls to columns."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from whatif.models.fabric import Fabric, Shape
 
 PAIR = 2
 """Members that a bridge joins."""
+LEAST_HOP_NS = 1_000.0
 POINT_TO_POINT = (CollectiveKind.SEND_RECV, CollectiveKind.SEND, CollectiveKind.RECV)
 
 
@@ -28,19 +29,25 @@ class Tuning:
     step: float | Float64 = 1.0
     """Times latencies inside the node."""
     hop: float | Float64 = 1.0
-    """Times latencies between nodes and sites, but not what the fabric gives."""
+    """Times latencies between nodes."""
+    more_hop_ns: float | Float64 = 0.0
+    """Beside what fabric and constants say of a hop between nodes."""
     rate: float | Float64 = 1.0
     """Times what the scale-up link carries."""
     net_rate: float | Float64 = 1.0
     """Times what the NICs carry."""
+    fill: float | Float64 = 1.0
+    """Times what filling the pipeline takes."""
 
     def times(self, other: "Tuning") -> "Tuning":
         """Both."""
         return Tuning(
             step=self.step * other.step,
             hop=self.hop * other.hop,
+            more_hop_ns=self.more_hop_ns + other.more_hop_ns,
             rate=self.rate * other.rate,
             net_rate=self.net_rate * other.net_rate,
+            fill=self.fill * other.fill,
         )
 
 
@@ -67,7 +74,7 @@ class Links:
     site_hop_ns: Float64
     wan_bytes_per_s: Float64
     """What one accelerator sends to other sites; infinite where all members share one."""
-    fill_frac: float = field(default=0.0)
+    fill_frac: float | Float64
 
     @property
     def several(self) -> Bool:
@@ -96,17 +103,23 @@ def links_of(calls: Calls, fabric: Fabric, constants: Constants, tuning: Tuning)
         nic_bytes_per_s=np.where(several, nic, np.inf),
         smallest_node=np.clip(outside, 1.0, largest),
         step_factor=silicon.step_factor * tuning.step,
-        hop_ns=np.where(several, _hop_ns(fabric, constants) * tuning.hop, 0.0),
+        hop_ns=np.where(several, _hop_ns(fabric, constants, tuning), 0.0),
         site_hop_ns=np.where(calls.sites > 1, OWN_HOP_NS + (fabric.wan_latency_ns or 0.0), 0.0),
         wan_bytes_per_s=np.where(calls.sites > 1, wan, np.inf),
-        fill_frac=constants.fill_frac,
+        fill_frac=constants.fill_frac * tuning.fill,
     )
 
 
-def _hop_ns(fabric: Fabric, constants: Constants) -> float:
+def hop_ns(fabric: Fabric, constants: Constants) -> float:
+    """Latency of a small message between nodes."""
     if fabric.net_latency_ns is None:
         return constants.hop_ns
     return OWN_HOP_NS + fabric.net_latency_ns
+
+
+def _hop_ns(fabric: Fabric, constants: Constants, tuning: Tuning) -> float | Float64:
+    told = hop_ns(fabric, constants) + tuning.more_hop_ns
+    return np.maximum(told, LEAST_HOP_NS) * tuning.hop
 
 
 def _peers(fabric: Fabric, largest: Float64, whole: float | Float64, pcie: float) -> Float64:

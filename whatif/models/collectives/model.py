@@ -6,18 +6,19 @@ model(base)`, so that its level cancels and only its shape counts. Algorithms an
 `constants.py`, the width of the range in `doubt.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ingest.vocab import CollectiveKind
 from whatif.models.bound import Bound
 from whatif.models.collectives.algorithms import fastest_ns, wire_floor_ns
+from whatif.models.collectives.calibrate import tuning_of
 from whatif.models.collectives.calls import Bool, Calls, Float64, Int64, columns_of, distinct, take
 from whatif.models.collectives.constants import SHIPPED, VENDOR, Constants
 from whatif.models.collectives.curves import Curves
-from whatif.models.collectives.doubt import ABSOLUTE, SPLITS, doubt_of
-from whatif.models.collectives.links import Links, Tuning, links_of
+from whatif.models.collectives.doubt import ABSOLUTE, SPLIT, SPLIT_ON_CURVE, doubt_of
+from whatif.models.collectives.links import Links, Tuning, hop_ns, links_of
 from whatif.models.fabric import Fabric, Shape, with_stand_ins
 
 SOURCE = "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with"
@@ -43,7 +44,7 @@ def model_ns(calls: Calls, fabric: Fabric, bound: Bound = Bound.NOMINAL) -> Floa
     links = links_of(calls, fabric, SHIPPED, ABSOLUTE[bound])
     known = (calls.size_bytes >= 0) | (calls.kind == CollectiveKind.BARRIER)
     known &= calls.kind != CollectiveKind.UNKNOWN
-    return np.where(known, _times_ns(links, _recorded(calls)), np.nan)
+    return np.where(known, times_ns(links, _recorded(calls)), np.nan)
 
 
 def scaled_ns(  # noqa: PLR0913  (two situations, each calls and links)
@@ -97,25 +98,60 @@ class Move:
 
     def ratio(self, bound: Bound = Bound.NOMINAL) -> Float64:
         """New time over measured time."""
-        found = self._ratio(Tuning(), Tuning())
+        past, future = self._calibrated()
+        found = self._ratio(past, future)
         if bound is not Bound.NOMINAL:
             doubt = doubt_of(
                 self.before.calls, self.before.fabric, self.after.calls, self.after.fabric
             )
-            end = doubt.tuning(bound)
-            splits = [Tuning(step=split, hop=split) for split in SPLITS]
-            ratios = [self._ratio(split, split.times(end)) for split in splits]
+            end = future.times(doubt.tuning(bound))
+            known = np.zeros(len(found), bool) if self.curves is None else self.curves.known
+            wide = np.where(known, SPLIT_ON_CURVE, SPLIT)
+            splits = [Tuning(step=split, hop=split) for split in (1.0 / wide, wide)]
+            ratios = [self._ratio(past.times(split), end.times(split)) for split in splits]
             pick = np.minimum if bound is Bound.LOW else np.maximum
-            found = pick.reduce([found, self._ratio(Tuning(), end), *ratios])
+            found = pick.reduce([found, self._ratio(past, end), *ratios])
         return np.maximum(found, self._least())
+
+    def _calibrated(self) -> tuple[Tuning, Tuning]:
+        """What the curves say of the recorded machine, and what of that holds after the change."""
+        if self.curves is None or not self.curves.known.any():
+            return Tuning(), Tuning()
+
+        def recorded_ns(tuning: Tuning, size_bytes: Float64) -> Float64:
+            return times_ns(_links(self.before, self.constants, tuning), size_bytes)
+
+        found = tuning_of(self.curves, recorded_ns)
+        more = (found.hop - 1.0) * hop_ns(self.before.fabric, self.constants)
+        past = replace(found, hop=1.0, more_hop_ns=more)
+        if self.before.fabric.architecture == self.after.fabric.architecture:
+            return past, past
+        return past, replace(past, step=1.0, rate=1.0)
 
     def _ratio(self, base: Tuning, new: Tuning) -> Float64:
         past = _links(self.before, self.constants, base)
+        future = _links(self.after, self.constants, new)
         size = np.where(self._told(), _recorded(self.before.calls), self._solved(past))
-        start = _times_ns(past, size)
-        goal = _times_ns(_links(self.after, self.constants, new), self._sizes_after(size))
+        start = times_ns(past, size)
+        goal = times_ns(future, self._sizes_after(size))
         alone = np.where(goal > 0, goal / np.maximum(self.measured_ns, 1.0), 1.0)
-        return np.divide(goal, start, out=alone, where=start > 0)
+        ratio = np.divide(goal, start, out=alone, where=start > 0)
+        on_curve = self._on_curve()
+        if self.curves is None or not on_curve.any():
+            return ratio
+        by_curve = _by_curve(self.curves, past, size, start, goal)
+        return np.where(on_curve, by_curve, ratio)
+
+    def _on_curve(self) -> Bool:
+        """Rows where only sizes, rates or latencies change: a curve tells how the time grows."""
+        old, new = self.before, self.after
+        same = _ways(old.fabric) == _ways(new.fabric)
+        if self.curves is None or not same:
+            return np.zeros(len(self.measured_ns), bool)
+        on_curve = self.curves.known & self._told()
+        for name in ("kind", "members", "nodes", "largest_node", "sites"):
+            on_curve &= getattr(old.calls, name) == getattr(new.calls, name)
+        return on_curve
 
     def _told(self) -> Bool:
         """Rows whose size and binding rate are known before the change."""
@@ -159,9 +195,31 @@ def size_taking(links: Links, wanted_ns: Float64) -> Float64:
     low, high = np.zeros_like(wanted_ns), np.full_like(wanted_ns, np.log(MOST_BYTES))
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        over = _times_ns(links, np.exp(middle)) > wanted_ns
+        over = times_ns(links, np.exp(middle)) > wanted_ns
         low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.where(_times_ns(links, np.zeros_like(low)) >= wanted_ns, 0.0, np.exp(low))
+    return np.where(times_ns(links, np.zeros_like(low)) >= wanted_ns, 0.0, np.exp(low))
+
+
+def _by_curve(
+    curves: Curves, links: Links, size_bytes: Float64, start_ns: Float64, goal_ns: Float64
+) -> Float64:
+    """New over measured time along what was measured; beyond its sizes by the formula.
+
+    The call becomes like one of another size on the recorded links. It cannot change by more than
+    the bytes do, whatever the curve says.
+    """
+    least, most, _, _ = curves.ends()
+    like = np.where(goal_ns == start_ns, size_bytes, size_taking(links, goal_ns))
+    like = np.clip(like, np.minimum(least, size_bytes), np.maximum(most, size_bytes))
+    bytes_ratio = np.maximum(like, 1.0) / np.maximum(size_bytes, 1.0)
+    measured = curves.at(like) / curves.at(size_bytes)
+    measured = np.clip(measured, np.minimum(bytes_ratio, 1.0), np.maximum(bytes_ratio, 1.0))
+    return measured * goal_ns / np.maximum(times_ns(links, like), 1.0)
+
+
+def _ways(fabric: Fabric) -> tuple[object, ...]:
+    """What decides on algorithms beside rates and latencies."""
+    return fabric.architecture, fabric.scale_up_shape, fabric.algorithm, fabric.in_network
 
 
 def _links(situation: Situation, constants: Constants, tuning: Tuning) -> Links:
@@ -174,5 +232,6 @@ def _recorded(calls: Calls) -> Float64:
     return np.where(barrier, 0, np.maximum(calls.size_bytes, 0)).astype(np.float64)
 
 
-def _times_ns(links: Links, size_bytes: Float64) -> Float64:
+def times_ns(links: Links, size_bytes: Float64) -> Float64:
+    """Time of calls of some size in ns; a call alone in its group takes none."""
     return np.where(links.calls.members > 1, fastest_ns(links, size_bytes), 0.0)
