@@ -28,11 +28,12 @@ from tests.bench.collective_sweeps import (
     read,
 )
 from whatif.models.bound import Bound
+from whatif.models.collectives.algorithms import times_ns
 from whatif.models.collectives.calls import Bool, Float64, Int64, inside_one_node
 from whatif.models.collectives.constants import OTHER, OWN_HOP_NS, SHIPPED, SILICON, Constants
 from whatif.models.collectives.curves import Curves
 from whatif.models.collectives.links import Tuning, links_of
-from whatif.models.collectives.model import Move, Situation, times_ns
+from whatif.models.collectives.move import Move, Situation
 from whatif.models.fabric import Algorithm
 
 MIB = 1 << 20

@@ -10,7 +10,7 @@ import numpy as np
 
 from ingest.vocab import CollectiveKind
 from whatif.models.collectives.calls import Bool, Calls, Float64, Int64
-from whatif.models.collectives.model import Situation
+from whatif.models.collectives.move import Situation
 from whatif.models.fabric import Fabric, Shape
 
 SMALLEST_BYTES = 1024

@@ -71,6 +71,11 @@ def time_ns(cost: Cost, fill_frac: float | Float64) -> Float64:
     return np.where(cost.possible, cost.first_ns + cost.wire_ns + filling, np.inf)
 
 
+def times_ns(links: Links, size_bytes: Float64) -> Float64:
+    """Time of calls of some size in ns; a call alone in its group takes none."""
+    return np.where(links.calls.members > 1, fastest_ns(links, size_bytes), 0.0)
+
+
 def fastest_ns(links: Links, size_bytes: Float64) -> Float64:
     """Time of each call by the algorithm that is forced, where it can, else by the fastest."""
     return _chosen(links, size_bytes, lambda cost: time_ns(cost, links.fill_frac))
@@ -231,9 +236,8 @@ def _tree_crossings(links: Links) -> Float64:
 
 
 def _tree(links: Links, size_bytes: Float64) -> Cost:
-    alone = links.calls.largest_node <= 1
     part = np.where(links.several, TREE_FRAC_BETWEEN, TREE_FRAC)
-    inside = np.where(alone, 0.0, _ns(2.0 * size_bytes, part * links.path_bytes_per_s))
+    inside = _ns(2.0 * size_bytes, part * links.path_bytes_per_s)
     return Cost(
         algorithm=Algorithm.TREE,
         possible=_of(links, REDUCED),
@@ -282,7 +286,6 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
     inside = _ns(2.0 * size_bytes, links.path_bytes_per_s)
     in_switch = _in_switch_ns(links, size_bytes)
     inside = np.where(_reduces_in_switch(links), np.minimum(inside, in_switch), inside)
-    inside = np.where(links.calls.largest_node <= 1, 0.0, inside)
     crossings = np.full(len(size_bytes), IN_NETWORK_CROSSINGS)
     allowed = links.fabric.in_network is True or links.fabric.algorithm == Algorithm.COLLNET
     up = links.step_factor * (BASE_NS + STEP_NS * np.maximum(links.calls.largest_node - 1.0, 0.0))
