@@ -63,7 +63,7 @@ def doubt_of(before: Calls, base: Fabric, after: Calls, new: Fabric) -> Doubt:
     up = _gap(past.scale_up_bytes_per_s, future.scale_up_bytes_per_s)
     nic = _gap(past.nic_bytes_per_s, future.nic_bytes_per_s) * several
     wan = _gap(past.wan_bytes_per_s, future.wan_bytes_per_s) * (after.sites > 1)
-    wire = _gap(_wire_ns(base), _wire_ns(new))
+    wire = _gap(_wire_ns(base), _wire_ns(new)) * (before.nodes > 1)
     return Doubt(
         step=np.exp(0.3 * other_chip + 0.25 * members),
         hop=np.exp(blind * leaves + 0.3 * spread + 0.5 * other_chip * several + 0.2 * wire),

@@ -8,9 +8,11 @@ import numpy as np
 from ingest.vocab import CollectiveKind
 from whatif.models.collectives.calls import Bool, Calls, Float64, Int64, take
 from whatif.models.collectives.constants import (
+    BASE_NS,
     CUBE_MESH_FRAC,
     MESH_LINKS,
     OWN_HOP_NS,
+    STEP_NS,
     Constants,
     Silicon,
     silicon_of,
@@ -76,6 +78,10 @@ class Links:
     wan_bytes_per_s: Float64
     """What one accelerator sends to other sites; infinite where all members share one."""
     fill_frac: float | Float64
+    fill_hops: float
+    """Hops between nodes that filling a pipeline costs, per hop of a small message."""
+    uncut_ns: Float64
+    """Messages whose bytes take less are hardly cut into pieces."""
 
     @property
     def several(self) -> Bool:
@@ -129,6 +135,8 @@ def links_of(calls: Calls, fabric: Fabric, constants: Constants, tuning: Tuning)
         site_hop_ns=np.where(calls.sites > 1, site_ns, 0.0),
         wan_bytes_per_s=np.where(calls.sites > 1, wan, np.inf),
         fill_frac=constants.fill_frac * tuning.fill,
+        fill_hops=constants.fill_hops,
+        uncut_ns=silicon.step_factor * tuning.step * (BASE_NS / 2.0 + (largest - 1.0) * STEP_NS),
     )
 
 
