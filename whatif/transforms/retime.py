@@ -12,9 +12,11 @@ import numpy as np
 from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
+from whatif.models.collectives.curves import Curves, curves_of
 from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
@@ -48,7 +50,7 @@ def retimed(
     target = graph if changed is None else changed
     anchor = _anchor(graph, before)
     ids = np.flatnonzero(free(graph, graph.tasks.kind == TaskKind.TRANSFER))
-    number = graph.tasks.collective[ids]
+    number = graph.tasks.collective[ids].astype(np.int64)
     then_ns, _ = _on(anchor, ids, graph, before)
     now_ns, host = _on(anchor, ids, target, after)
     old_ns = graph.tasks.dur_ns[ids]
@@ -65,7 +67,12 @@ def retimed(
     on_host = moved & graph.collectives.on_host
     told = host.assumptions if host is not None and on_host.any() else ()
     if (moved & ~on_host).any():
-        told = (model.SOURCE, *told)
+        numbers = np.flatnonzero(moved & ~on_host).astype(np.int64)
+        source = model.told(
+            calls_of(anchor.graph, anchor.topology, numbers),
+            calls_of(target, after.places, numbers),
+        )
+        told = (source, *told)
     result = with_durations(target, dur_ns)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
@@ -97,6 +104,7 @@ def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64
             after=replace(before, size_bytes=bytes_there),
             new=context.links,
             bound=context.bound,
+            curves=_curves(graph, context).rows(number[mine]),
         )
     host = _host_calls(graph, number[on_host])
     new_ns[on_host] = gloo.resized_ns(
@@ -118,7 +126,28 @@ def _anchor(graph: TaskGraph, context: Context) -> Anchor:
         and len(anchor.graph.collectives.kind) == len(graph.collectives.kind)
     ):
         return anchor
-    return Anchor(graph=graph, fabric=context.links, topology=context.places)
+    return Anchor(
+        graph=graph,
+        fabric=context.links,
+        topology=context.places,
+        curves=_curves(graph, context),
+    )
+
+
+def _curves(graph: TaskGraph, context: Context) -> Curves:
+    """What the calls measured, per kind, communicator and level; rows are collectives.
+
+    Calls on the host and those that lack members in the files teach nothing.
+    """
+    calls = graph.collectives
+    teaches = ~calls.on_host & ~incomplete(calls)
+    return curves_of(
+        calls.kind.astype(np.int64),
+        calls.group.astype(np.int64),
+        levels(graph, context.links, context.places).astype(np.int64),
+        calls.size_bytes,
+        np.where(teaches, calls.transfer_ns, 0),
+    )
 
 
 def _on(
@@ -147,6 +176,7 @@ def _on(
             after=calls_of(graph, context.places, number[rows]),
             new=new,
             bound=context.bound,
+            curves=anchor.curves.rows(number[rows]),
         )
     return new_ns, host
 
