@@ -187,6 +187,7 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
     return (
         links
         and graph.groups is anchor.graph.groups
+        and np.array_equal(graph.collectives.kind, anchor.graph.collectives.kind)
         and np.array_equal(graph.collectives.size_bytes, anchor.graph.collectives.size_bytes)
         and np.array_equal(
             graph.collectives.members_expected, anchor.graph.collectives.members_expected
