@@ -164,7 +164,8 @@ def _first_ready_ns(launched_ns: Int64, sequence: Sequence) -> Int64:
     if later <= 0:
         return first
     pace = (launched_ns[:, -1] - first) / later
-    return first - np.rint(pace * sequence.sizes[0]).astype(np.int64)
+    earlier: Int64 = np.rint(pace * sequence.sizes[0]).astype(np.int64)
+    return first - earlier
 
 
 def _launcher(graph: TaskGraph, transfer: Int64) -> int:
