@@ -24,14 +24,16 @@ TOPK = "topk"
 INDEX_BYTES = 4
 HINT = "write fp8, bf16 or topk:0.01 (the part that is sent), with @SELECTOR for other collectives"
 MEMORY_SHARE = 0.8
-"""Part of the memory's rate that a cast reaches: 0.79 to 0.92 for copies of large tensors on A100,
-H100 and MI300X (https://github.com/stas00/ml-engineering, compute/accelerator)."""
+"""Part of the memory's rate that a cast of a large tensor reaches: copies 0.82 on Blackwell
+(https://github.com/microsoft/superbenchmark, tests/data/gpu_stream.log), elementwise kernels of
+0.2 GB and more 0.83 to 0.87 on A100 (https://github.com/sitar-lab/NeuSight)."""
 CODEC_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.5, Bound.HIGH: 2.0}
 SELECT_PASSES = 5
 """Times that a selection of the largest reads its input: one pass per 8 bits of a 32-bit key, and
 one that writes what was found (radix select, as torch.topk does it)."""
-HOST_NS_PER_BYTE = 0.3
-"""A core reads or writes memory at some 3 GB/s while it casts."""
+HOST_NS_PER_BYTE = 0.05
+"""Of a core that reads, scales and writes a gradient as DDP does, median of gradients of 1 MB and
+more in the measured runs over gloo."""
 UNJUDGED = (
     "what the narrower gradients do to convergence is not predicted; the codec's own time is bytes "
     "over the memory's rate, from half to twice of it in the range"
