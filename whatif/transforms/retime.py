@@ -196,10 +196,16 @@ def _with_another_link(
     What the machine lost against the model on its own links it does not lose on another: a ratio
     would carry it over a thousandfold. -1 where no site is added or a size is not known.
     """
-    crosses = after[0].sites > before[0].sites
+    calls, fabric = after
+    crosses = calls.sites > before[0].sites
     if not crosses.any():
         return np.full(len(measured_ns), NONE, np.int64)
-    base_ns, new_ns = model.model_ns(*before), model.model_ns(*after, bound)
+    base_ns, new_ns = model.model_ns(*before), model.model_ns(calls, fabric)
+    at_once = replace(fabric, wan_latency_ns=0.0)
+    way_ns = new_ns - model.model_ns(calls, at_once)
+    if bound is not Bound.NOMINAL:
+        # How far apart the sites are is given: only the rest is in doubt.
+        new_ns = way_ns + model.model_ns(calls, at_once, bound)
     told = crosses & np.isfinite(base_ns) & np.isfinite(new_ns)
     added_ns = np.where(told, np.maximum(new_ns - base_ns, 0), 0)
     return np.where(told, measured_ns + np.rint(added_ns).astype(np.int64), NONE)
