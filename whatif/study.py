@@ -238,8 +238,9 @@ def without_one_step(predicted: StepTimes) -> Iterator[int]:
 
 def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
     """Why a graph that was changed takes the same step."""
-    before, after = graph.tasks, changed.tasks
-    touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
+    n_tasks, before, after = graph.n_tasks, graph.tasks, changed.tasks
+    touched: Bool = before.dur_ns != after.dur_ns[:n_tasks]
+    touched |= before.residual_ns != after.residual_ns[:n_tasks]
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
     if not touched.any():  # only the order of tasks has changed

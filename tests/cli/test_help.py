@@ -26,6 +26,8 @@ OPTIONS = {
         "--wan",
         "--in-network",
         "--collective-algo",
+        "--bucket-mb",
+        "--compress",
         "--network-scale",
         "--scale",
         "--remove",
