@@ -1,6 +1,6 @@
 """What a notebook calls; each command of the command line is one call of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -10,21 +10,35 @@ from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
 from ingest.units import Nanos
+from replay.graph.arrays import TaskGraph
 from replay.graph.build import build
+from replay.graph.facts import GraphFacts
 from replay.results.causes import find_fetching
-from replay.results.fidelity import baseline
+from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
 from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
-from whatif.levers import levers
+from whatif.levers import lever_table
+from whatif.levers import levers as short_levers
+from whatif.many import Ranges
+from whatif.recorded import NOTHING_SAID as TRACE_TELLS
+from whatif.recorded import Recorded
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings, Reading
+from whatif.report.levers import LeversAnswer, levers_answer
 from whatif.report.rates import NOTHING_SAID, Workload
 from whatif.report.reading import read_run
+from whatif.report.run_facts import RunFacts, run_facts
+from whatif.report.solve import SolveAnswer, solve_answer
+from whatif.report.sweep import SweepAnswer, sweep_answer
 from whatif.report.view import answer_of
 from whatif.scenario import Scenario
+from whatif.solve import Knob
+from whatif.solve import solve as solved
 from whatif.study import Study, study
+from whatif.sweep import Point
+from whatif.sweep import sweep as swept
 from whatif.transforms.absent import with_modelled_transfers
 from whatif.unprofiled import Unprofiled, without_profiler
 
@@ -78,7 +92,6 @@ def analyse(
         unprofiled_step_ns=unprofiled_step_ns,
         options=options,
         workload=workload,
-        with_levers=False,
     )
     return answer_of(found)
 
@@ -112,7 +125,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, scenario) if scenario.transforms else None
-    saving = levers(graph, base) if with_levers else ()
+    saving = short_levers(graph, base) if with_levers else None
     return Findings(
         graph=graph,
         facts=built.facts,
@@ -126,6 +139,129 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         unprofiled=unprofiled,
         reading=replace(reading, seconds=perf_counter() - began),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A run that was read and replayed once, to be asked many what-ifs."""
+
+    graph: TaskGraph
+    facts: GraphFacts
+    baseline: Baseline
+    unprofiled: Unprofiled | None
+    reading: Reading
+
+    @property
+    def told(self) -> RunFacts:
+        """What every answer says of it."""
+        failed = len(self.reading.failed)
+        return run_facts(self.graph, self.facts, self.baseline, files_failed=failed)
+
+
+def replay_run(
+    paths: Paths,
+    *,
+    recorded: Recorded = TRACE_TELLS,
+    window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
+    options: IngestOptions = DEFAULTS,
+) -> Replayed:
+    """Read traces (or a store) and replay them as they are, for `levers`, `sweep` and `solve`.
+
+    Args:
+        paths: as `analyse`.
+        recorded: what is said of the recorded machine, as the scenarios say it.
+        window: the part of the run that counts.
+        unprofiled_step_ns: mean step measured without the profiler, which the host then meets.
+        options: how traces are read.
+
+    Raises:
+        UserError: the traces cannot be read, or no host meets the step without the profiler.
+    """
+    began = perf_counter()
+    with pipeline.open_run(paths, options=options) as run:
+        built = build(run.store, ranks=window.ranks, steps=window.steps)
+        work = find_kernel_work(run.store, built.graph.names, built.facts)
+        reading = _reading(run)
+    graph, unprofiled = with_modelled_transfers(built.graph, recorded), None
+    graph = replace(graph, work=work)
+    base = baseline(graph, built.facts)
+    if unprofiled_step_ns is not None:
+        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
+    return Replayed(
+        graph=graph,
+        facts=built.facts,
+        baseline=base,
+        unprofiled=unprofiled,
+        reading=replace(reading, seconds=perf_counter() - began),
+    )
+
+
+def levers(run: Replayed, scenario: Scenario = UNCHANGED) -> LeversAnswer:
+    """What every lever of the run would give, on top of a scenario.
+
+    Raises:
+        ScenarioError: the scenario does not fit the run.
+    """
+    return levers_answer(run.told, lever_table(run.graph, run.baseline, scenario))
+
+
+def sweep(
+    run: Replayed,
+    points: Sequence[Point],
+    *,
+    ranges: Ranges | None = None,
+    progress: Callable[[float], None] = lambda _share: None,
+) -> SweepAnswer:
+    """The run under every scenario of a grid, as `whatif.sweep.grid` makes it.
+
+    Raises:
+        ScenarioError: no point fits the run.
+    """
+    found = swept(run.graph, run.baseline, points, ranges=ranges, progress=progress)
+    return sweep_answer(run.told, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A step that shall be met; exactly one of the two is given."""
+
+    speedup: float | None = None
+    """Against the replayed run."""
+    step_ns: Nanos | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse none, both, and what is no speed."""
+        if (self.speedup is None) == (self.step_ns is None):
+            raise UsageError("a goal is --speedup or --step, one of them", hint="--speedup 1.3")
+        if self.speedup is not None and not 0 < self.speedup < float("inf"):
+            raise UsageError(f"`{self.speedup:g}` is no speedup", hint="for example --speedup 1.3")
+
+    def in_ns(self, replayed_ns: Nanos) -> Nanos:
+        """The step that meets it."""
+        if self.speedup is not None:
+            return Nanos(int(replayed_ns / self.speedup))
+        assert self.step_ns is not None, "one of the two is given"
+        return self.step_ns
+
+
+def solve(
+    run: Replayed, knob: Knob, goal: Goal, *, flag: Callable[[float], str] = "{:g}".format
+) -> SolveAnswer:
+    """How much of one what-if the goal needs.
+
+    Args:
+        run: read and replayed.
+        knob: the what-if, with a number.
+        goal: a speedup or a step.
+        flag: the knob with a value, as it is typed.
+
+    Raises:
+        ScenarioError: no value of the knob fits the run.
+    """
+    goal_ns = goal.in_ns(run.baseline.replayed.mean_ns)
+    found = solved(run.graph, run.baseline, knob, goal_ns)
+    return solve_answer(run.told, found, knob.name, flag)
 
 
 def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:

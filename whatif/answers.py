@@ -1,18 +1,22 @@
 """Variants of one run replayed, with what runs at the same time taken into account."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from replay.engine.batch import replay_batch
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.engine.settle import Coupling, settle, settle_batch
+from replay.engine.settle import Coupling, settle, settled_schedules
 from replay.graph.arrays import Int64, TaskGraph
 from replay.results.metrics import StepTimes, step_times, step_times_of_ends
 from whatif.couplings.host_overlap import HostOverlap
 from whatif.couplings.registry import couplings_of
 
 ROUGH = (HostOverlap,)
+Told = tuple[StepTimes, tuple[str, ...]]
+"""Step times, and what is taken for granted about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +74,43 @@ class Answers:
 
     def step_times_of_all(self, plain: Sequence[TaskGraph]) -> list[StepTimes]:
         """The same for many, at once."""
-        assert self.residuals, "strict replays are not replayed in batches"
-        if not plain:
-            return []
-        at = plain[0].boundaries.task
-        if self.couplings:
-            ends = settle_batch(plain, self.couplings, at)
-        else:
-            ends = replay_batch(plain, at)
-        return [step_times_of_ends(plain[0], ends_ns) for ends_ns in ends]
+        return [times for times, _ in self.told_of_all(plain, with_words=False)]
+
+    def told_of_all(self, plain: Sequence[TaskGraph], *, with_words: bool = True) -> list[Told]:
+        """The same with what is taken for granted about each."""
+        found: dict[int, Told] = {}
+        graphs = plain if self.residuals else _without_residuals(plain)
+        for places in _alike(graphs):
+            some = [graphs[place] for place in places]
+            at = some[0].boundaries.task
+            if self.couplings:
+                for place, schedule in zip(
+                    places, settled_schedules(some, self.couplings, at), strict=True
+                ):
+                    times = step_times_of_ends(graphs[place], schedule.end_ns[at])
+                    words = self.assumptions(graphs[place], schedule) if with_words else ()
+                    found[place] = (times, words)
+            else:
+                for place, ends_ns in zip(places, replay_batch(some, at), strict=True):
+                    found[place] = (step_times_of_ends(graphs[place], ends_ns), ())
+        return [found[place] for place in range(len(plain))]
+
+
+def _alike(graphs: Sequence[TaskGraph]) -> Iterable[list[int]]:
+    """Places of variants that have the same tasks; a what-if may have added some."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for place, graph in enumerate(graphs):
+        alike.setdefault((graph.n_tasks, id(graph.boundaries.task)), []).append(place)
+    return alike.values()
+
+
+def _without_residuals(plain: Sequence[TaskGraph]) -> list[TaskGraph]:
+    """All graphs of one size share the column, so that they replay together."""
+    none_ns: dict[int, Int64] = {}
+    for graph in plain:
+        if graph.n_tasks not in none_ns:
+            none_ns[graph.n_tasks] = np.zeros(graph.n_tasks, np.int64)
+            none_ns[graph.n_tasks].flags.writeable = False
+    return [
+        replace(one, tasks=replace(one.tasks, residual_ns=none_ns[one.n_tasks])) for one in plain
+    ]

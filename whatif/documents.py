@@ -11,6 +11,7 @@ from msgspec import Struct
 from ingest.errors import ScenarioError, UsageError, UserError, nearest
 
 _S = TypeVar("_S", bound=Struct)
+_PLACE = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 
 
@@ -38,18 +39,50 @@ def read_yaml(path: Path, what: str) -> object:
         raise ScenarioError(f"{path}{place}: no YAML: {problem}") from error
 
 
+def write_yaml(document: object, path: Path) -> None:
+    """Write a document of plain values, in the order of its keys.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", hint="give another path") from error
+
+
 def as_struct(item: object, struct: type[_S], place: str) -> _S:
     """A part of a document as a struct.
 
+    Args:
+        item: the part.
+        struct: what it shall be.
+        place: where it stands: a file, and a path in backticks unless it is the whole of it.
+
     Raises:
-        ScenarioError: it does not fit; the message begins with `place` and names the field.
+        ScenarioError: it does not fit; the message begins with the place of the mistake.
     """
     try:
         return msgspec.convert(item, struct)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{place}: {error}", hint=_field_hint(str(error), struct)) from error
+        told, inside = _split(str(error))
+        hint = _field_hint(told, struct)
+        raise ScenarioError(f"{_exactly(place, inside)}: {told}", hint=hint) from error
     except UserError as error:
         raise ScenarioError(f"{place}: {error}", hint=error.hint) from error
+
+
+def _split(message: str) -> tuple[str, str]:
+    """What is wrong, and the place inside the struct, which begins with a dot or a bracket."""
+    found = _PLACE.search(message)
+    return (message[: found.start()], found["path"]) if found else (message, "")
+
+
+def _exactly(place: str, inside: str) -> str:
+    if place.endswith("`"):
+        return f"{place[:-1]}{inside}`"
+    return f"{place}, at `${inside}`" if inside else place
 
 
 def _field_hint(message: str, struct: type[Struct]) -> str:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from ingest.errors import ScenarioError, nearest
-from whatif.documents import as_struct, read_yaml
+from whatif.documents import as_struct, read_yaml, write_yaml
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.transforms.registry import KINDS, Transform
 
@@ -22,6 +22,14 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def then(self, *transforms: Transform) -> "Scenario":
         """The same with more what-ifs on top, as flags after a file add them."""
         return Scenario(name=self.name, base=self.base, transforms=(*self.transforms, *transforms))
+
+    def followed_by(self, other: "Scenario") -> "Scenario":
+        """Both stacks, the other on top; what the other says of the recorded machine goes first."""
+        return Scenario(
+            name=" + ".join(name for name in (self.name, other.name) if name),
+            base=other.base.over(self.base),
+            transforms=(*self.transforms, *other.transforms),
+        )
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -60,6 +68,34 @@ def load_scenario(path: Path) -> Scenario:
     )
 
 
+def save_scenario(scenario: Scenario, path: Path) -> None:
+    """Write the file that `load_scenario` reads; fields at their default are left out.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    base = msgspec.to_builtins(scenario.base)
+    if "topology" in base:
+        base["topology"] = str(Path(base["topology"]).resolve())
+    document = {
+        "name": scenario.name or path.stem,
+        "base": base,
+        "transforms": [_written(change) for change in scenario.transforms],
+    }
+    write_yaml({name: value for name, value in document.items() if value}, path)
+
+
+def _written(change: Transform) -> dict[str, object]:
+    given = change.__struct_fields__[::-1]
+    defaults = dict(zip(given, change.__struct_defaults__[::-1], strict=False))
+    fields: dict[str, object] = msgspec.to_builtins(change)
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in defaults or getattr(change, name) != defaults[name]
+    }
+
+
 def _base(item: object, path: Path) -> Recorded:
     """What a scenario says of the recorded machine; its topology lies beside the scenario."""
     said = as_struct(item, Recorded, f"{path}, at `$.base`")
@@ -70,8 +106,7 @@ def _base(item: object, path: Path) -> Recorded:
 
 def _transform(item: object, place: str) -> Transform:
     kind = item.get("kind") if isinstance(item, dict) else None
-    if kind not in KINDS:
-        raise ScenarioError(
-            f"{place}: no what-if of kind `{kind}`", hint=nearest(str(kind), sorted(KINDS))
-        )
+    if not isinstance(kind, str) or kind not in KINDS:
+        lack = "no `kind`" if kind is None else f"no what-if of kind `{kind}`"
+        raise ScenarioError(f"{place}: {lack}", hint=nearest(str(kind), sorted(KINDS)))
     return as_struct(item, KINDS[kind], place)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ingest.units import Nanos
 from ingest.vocab import DEVICE_KINDS, EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Bool, TaskGraph
+from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
@@ -17,8 +18,8 @@ from whatif.answers import Answers
 from whatif.jitter import Spread, spread
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
+from whatif.stacking import Changed, Stacking
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
-from whatif.transforms.base import Context
 from whatif.transforms.jitter import Jitter
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
@@ -33,6 +34,8 @@ class Study:
 
     labels: tuple[str, ...]
     """The what-ifs as they were understood."""
+    name: str
+    """Of the scenario; empty where it has none."""
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
     """What-ifs that changed nothing, and why."""
@@ -57,45 +60,41 @@ class Study:
         return self.replayed_ns / self.step_ns if self.step_ns else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """A graph after a whole stack of what-ifs."""
-
-    graph: TaskGraph
-    context: Context
-    labels: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    no_effect: tuple[str, ...]
-
-
 def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     """Replay the scenario on the calibrated graph and bound the answer.
 
     Raises:
         ScenarioError: the scenario does not fit this trace.
     """
-    changed = apply_all(graph, scenario)
-    base = _Base(graph=graph, baseline=baseline, scenario=scenario, changed=changed)
-    answers = base.answers(graph, baseline.schedule)
-    settled, schedule = answers.settled(changed.graph)
+    readings = readings_of(graph)
+    stacks = Stacks(readings)
+    changed = stacks.nominal.made(scenario)
+    replays = replays_of(readings, baseline, changed.context.recorded_latency_ns)
+    settled, schedule = replays.nominal.settled(changed.graph)
     predicted = step_times(settled, schedule)
-    candidates = [int(predicted.mean_ns), *_bounds(base, answers, predicted)]
+    others = variants(stacks, replays, scenario, changed)
+    candidates = [
+        int(predicted.mean_ns),
+        *without_one_step(predicted),
+        *rebased_ns(baseline, replays.strict.step_times(changed.graph)),
+        *(int(one.answers.step_times(one.graph).mean_ns) for one in others),
+    ]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
-    changes = len(scenario.transforms) - len(asked)
-    if len(no_effect) < changes and predicted.mean_ns == replayed_ns:
-        no_effect = (*no_effect, _why_unmoved(graph, settled, baseline))
+    if may_move(scenario, changed) and predicted.mean_ns == replayed_ns:
+        no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
     drawn = spread(settled, asked[-1]) if asked else None
     if asked and drawn is None:
         no_effect = (*no_effect, f"{asked[-1].flag}: {NOTHING_VARIES}")
     return Study(
         labels=changed.labels,
+        name=scenario.name,
         assumptions=(
             *changed.assumptions,
             *_of_samples(drawn),
-            *answers.assumptions(changed.graph, schedule),
-            *_of_missing_ranks(changed.graph),
+            *replays.nominal.assumptions(changed.graph, schedule),
+            *of_missing_ranks(changed.graph),
         ),
         no_effect=no_effect,
         replayed_ns=replayed_ns,
@@ -110,99 +109,138 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     )
 
 
-def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL) -> Changed:
-    """Apply the what-ifs one on top of the other."""
-    context = Context(bound=bound, recorded=scenario.base)
-    labels: list[str] = []
-    assumptions: list[str] = []
-    no_effect: list[str] = []
-    for transform in scenario.transforms:
-        applied = transform.apply(graph, context)
-        graph, context = applied.graph, applied.context
-        labels.append(applied.label)
-        assumptions += [text for text in applied.assumptions if text not in assumptions]
-        if applied.no_effect is not None:
-            no_effect.append(f"{transform.flag}: {applied.no_effect}")
-    return Changed(
+class Variant(NamedTuple):
+    """A graph, and how it replays."""
+
+    answers: Answers
+    graph: TaskGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """The unchanged run, and what else its recording may mean."""
+
+    graph: TaskGraph
+    splits: tuple[TaskGraph, ...]
+    """Missing ranks let the others wait longer, or less."""
+    without_full: TaskGraph | None
+    """Without the edges of a full device; None where there are none."""
+
+
+def readings_of(graph: TaskGraph) -> Readings:
+    """All that scenarios of a run start from."""
+    calls = graph.collectives
+    has_full = bool((graph.edges.kind == EdgeKind.SM_FULL).any())
+    return Readings(
         graph=graph,
-        context=context,
-        labels=tuple(labels),
-        assumptions=tuple(assumptions),
-        no_effect=tuple(no_effect),
+        splits=tuple(
+            with_transfers(graph, transfer_ns)
+            for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns)
+            if (transfer_ns != calls.transfer_ns).any()
+        ),
+        without_full=without_edges(graph, EdgeKind.SM_FULL) if has_full else None,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Base:
-    """What a scenario is applied to, and what it made of it."""
+class Replays:
+    """How scenarios replay that say the same of the recorded latencies."""
 
-    graph: TaskGraph
-    baseline: Baseline
-    scenario: Scenario
-    changed: Changed
-
-    def answers(self, graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> Answers:
-        """How variants of an unchanged graph replay under the scenario."""
-        latency_ns = self.changed.context.recorded_latency_ns
-        return Answers.of(graph, schedule, recorded_latency_ns=latency_ns, residuals=residuals)
+    nominal: Answers
+    strict: Answers
+    """Without residuals."""
+    rougher: Answers | None
+    """Without what is read off a few operators; None where nothing is."""
+    splits: tuple[Answers, ...]
+    """Of the splits of the readings."""
 
 
-def _bounds(base: _Base, answers: Answers, predicted: StepTimes) -> Iterator[int]:
-    """Other answers that are as well founded, ns (DESIGN section 4)."""
-    graph, baseline, scenario = base.graph, base.baseline, base.scenario
-    yield from _without_one_step(predicted)
-    if baseline.strict.mean_ns:
-        of_strict = base.answers(graph, baseline.strict_schedule, residuals=False)
-        strict = of_strict.step_times(base.changed.graph)
-        yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
-    for bound in (Bound.LOW, Bound.HIGH):
-        yield _step_ns(answers, apply_all(graph, scenario, bound).graph)
-    if (rougher := answers.without_rough) is not None:
-        yield _step_ns(rougher, base.changed.graph)
-    yield from _with_missing_ranks(base, answers)
-    if (graph.edges.kind == EdgeKind.SM_FULL).any():
-        without = without_edges(graph, EdgeKind.SM_FULL)
-        yield _step_ns(answers, apply_all(without, scenario).graph)
+def replays_of(
+    readings: Readings, baseline: Baseline, recorded_latency_ns: Int64 | None = None
+) -> Replays:
+    """From the unchanged run; latencies are per collective, where a scenario says more of them."""
+
+    def answers(graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> Answers:
+        return Answers.of(
+            graph, schedule, recorded_latency_ns=recorded_latency_ns, residuals=residuals
+        )
+
+    nominal = answers(readings.graph, baseline.schedule)
+    return Replays(
+        nominal=nominal,
+        strict=answers(readings.graph, baseline.strict_schedule, residuals=False),
+        rougher=nominal.without_rough,
+        splits=tuple(answers(split, replay(split)) for split in readings.splits),
+    )
 
 
-def _with_missing_ranks(base: _Base, answers: Answers) -> Iterator[int]:
-    """Steps where missing ranks let the others wait longer or less, or arrive as recorded."""
-    calls = base.graph.collectives
-    variants = [(answers, base.changed.graph)]
-    for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
-        if (transfer_ns != calls.transfer_ns).any():
-            split = with_transfers(base.graph, transfer_ns)
-            graph = apply_all(split, base.scenario).graph
-            variants.append((base.answers(split, replay(split)), graph))
-            yield _step_ns(*variants[-1])
-    for of_split, graph in variants:
-        pinned = arriving_as_recorded(graph)
+class Stacks:
+    """Scenarios applied to the run and to its other readings.
+
+    Scenarios that begin with the same what-ifs are quick one after the other (`Stacking`).
+    """
+
+    def __init__(self, readings: Readings) -> None:
+        graph, without_full = readings.graph, readings.without_full
+        self.nominal = Stacking(graph)
+        self.bounds = tuple(Stacking(graph, bound) for bound in (Bound.LOW, Bound.HIGH))
+        self.splits = tuple(map(Stacking, readings.splits))
+        self.without_full = None if without_full is None else Stacking(without_full)
+
+
+def variants(
+    stacks: Stacks, replays: Replays, scenario: Scenario, changed: Changed
+) -> Iterator[Variant]:
+    """What is as well founded as the replay of `changed`; made one by one."""
+    for bound in stacks.bounds:
+        yield Variant(replays.nominal, bound.made(scenario).graph)
+    if replays.rougher is not None:
+        yield Variant(replays.rougher, changed.graph)
+    found = [Variant(replays.nominal, changed.graph)]
+    for answers, split in zip(replays.splits, stacks.splits, strict=True):
+        found.append(Variant(answers, split.made(scenario).graph))
+        yield found[-1]
+    for one in found:
+        pinned = arriving_as_recorded(one.graph)
         if pinned is not None:
-            yield _step_ns(of_split, pinned)
+            yield Variant(one.answers, pinned)
+    if stacks.without_full is not None:
+        yield Variant(replays.nominal, stacks.without_full.made(scenario).graph)
+
+
+def may_move(scenario: Scenario, changed: Changed) -> bool:
+    """Some what-if has changed the graph; jitter only asks about it."""
+    changes = [change for change in scenario.transforms if not isinstance(change, Jitter)]
+    return len(changed.no_effect) < len(changes)
+
+
+def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:
+    """The strict step of a scenario, freed of the error that the strict baseline has."""
+    if baseline.strict.mean_ns:
+        yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
 
 
 def _of_samples(drawn: Spread | None) -> tuple[str, ...]:
     return () if drawn is None else (f"samples: {drawn.drawn}; what overlaps as predicted",)
 
 
-def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
+def of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
+    """Said where the range holds that case."""
     return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
 
 
-def _step_ns(answers: Answers, graph: TaskGraph) -> int:
-    return int(answers.step_times(graph).mean_ns)
-
-
-def _without_one_step(predicted: StepTimes) -> Iterator[int]:
+def without_one_step(predicted: StepTimes) -> Iterator[int]:
     """Mean of the steps but one, for each of them."""
     steps = predicted.per_step_ns.tolist()
     if len(steps) > 1:
         yield from (round((sum(steps) - step) / (len(steps) - 1)) for step in steps)
 
 
-def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
-    before, after = graph.tasks, changed.tasks
-    touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
+def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+    """Why a graph that was changed takes the same step."""
+    n_tasks, before, after = graph.n_tasks, graph.tasks, changed.tasks
+    touched: Bool = before.dur_ns != after.dur_ns[:n_tasks]
+    touched |= before.residual_ns != after.residual_ns[:n_tasks]
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
     if not touched.any():  # only the order of tasks has changed

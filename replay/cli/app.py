@@ -9,18 +9,27 @@ from typer.core import TyperCommand
 
 from ingest.errors import UsageError, UserError
 from replay.cli import console
+from replay.cli.asked import with_what_ifs
 from replay.cli.cmd_check import check
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
+from replay.cli.cmd_levers import levers
 from replay.cli.cmd_queries import queries
+from replay.cli.cmd_scenario import scenario
 from replay.cli.cmd_schema import schema
+from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
+from replay.cli.cmd_sweep import sweep
 from replay.cli.cmd_tables import tables
 from replay.cli.cmd_whatif import whatif
 from replay.cli.stack import StackedCommand
 
 COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("whatif", whatif, StackedCommand),
+    ("levers", with_what_ifs(levers, several=False), StackedCommand),
+    ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
+    ("solve", with_what_ifs(solve, several=False), StackedCommand),
+    ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),
     ("tables", tables, TyperCommand),

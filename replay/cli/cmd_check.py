@@ -42,7 +42,6 @@ def check(
             window=part,
             unprofiled_step_ns=step_ns,
             options=reading,
-            with_levers=not as_json,
         )
     console.report_failed(findings.reading.failed)
     if as_json:

@@ -1,7 +1,7 @@
 """`replay TRACE... [options]`: the answer to a what-if, or the unchanged run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from replay.cli import console, options
 from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
 from replay.cli.stack import typed
+
+if TYPE_CHECKING:
+    from whatif.scenario import Scenario
 
 
 def whatif(
@@ -75,6 +78,20 @@ def whatif(
         typer.Option(
             metavar="NAME",
             help="Force ring, tree, nvls, ... where it can do a collective.",
+        ),
+    ] = None,
+    bucket_mb: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Gradient buckets of N MiB (DDP's bucket_cap_mb), re-cut from the recorded ones.",
+        ),
+    ] = None,
+    compress: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOW",
+            help="Send gradients as fp8, bf16 or topk:0.01; HOW@SELECTOR for other collectives.",
         ),
     ] = None,
     network_scale: Annotated[
@@ -146,6 +163,10 @@ def whatif(
             metavar="FILE",
             help="The same what-ifs from a YAML file.",
         ),
+    ] = None,
+    save_scenario: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the what-ifs of this call as such a file."),
     ] = None,
     base_gpu: Annotated[
         str | None,
@@ -220,25 +241,17 @@ def whatif(
     sync.
     """
     from replay.api import Window, examine
-    from replay.cli.what_ifs import scenario_of
+    from replay.cli.what_ifs import scenario_in
     from whatif.models.hardware import extended_by
-    from whatif.recorded import Recorded
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
     ctx.with_resource(extended_by(own_hardware))
-    said = Recorded(
-        gpu=base_gpu,
-        nvlink=base_nvlink,
-        net=base_net,
-        net_latency=base_net_latency,
-        pcie=base_pcie,
-        gpus_per_node=gpus_per_node,
-        topology=None if topology is None else str(topology),
-    )
-    asked = scenario_of(typed(ctx), said)
+    asked = scenario_in(typed(ctx))
+    if save_scenario is not None:
+        _save(asked, save_scenario)
     as_json = json or format_ is options.AnswerFormat.JSON
     workload = Workload(
         tokens_per_step=tokens_per_step,
@@ -263,10 +276,16 @@ def whatif(
             unprofiled_step_ns=step_ns,
             options=reading,
             workload=workload,
-            with_levers=not as_json,
         )
     console.report_failed(findings.reading.failed)
     if as_json:
         console.show(to_json(answer_of(findings)).decode())
     else:
         console.show(render(findings))
+
+
+def _save(asked: "Scenario", path: Path) -> None:
+    from whatif.scenario import save_scenario
+
+    save_scenario(asked, path)
+    console.talk(f"written: {path}")

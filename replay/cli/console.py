@@ -1,5 +1,6 @@
 """What is printed where: data on stdout, talk on stderr, progress only on a terminal."""
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,11 @@ def escape_what_cannot_be_shown() -> None:
 def show(text: str) -> None:
     """Data, as it is."""
     sys.stdout.write(text)
+
+
+def width() -> int:
+    """Columns of the terminal; 100 where the text goes elsewhere and nothing else is said."""
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def talk(text: str) -> None:

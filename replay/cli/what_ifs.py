@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from ingest.errors import UsageError
 from replay.cli.stack import Typed
-from whatif.recorded import NOTHING_SAID, Recorded
+from whatif.recorded import NOTHING_SAID, PLACES, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
+from whatif.transforms.compress import Compress
 from whatif.transforms.cuda_graphs import CudaGraphs
 from whatif.transforms.fuse import Fuse
 from whatif.transforms.gpu import Gpu
@@ -43,10 +46,7 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
     scenario = Scenario()
     for typed in order:
         if typed.name == "scenario":
-            loaded = load_scenario(Path(typed.value))
-            scenario = replace(
-                scenario.then(*loaded.transforms), base=loaded.base.over(scenario.base)
-            )
+            scenario = scenario.followed_by(load_scenario(Path(typed.value)))
         elif typed.name in WHAT_IFS:
             scenario = scenario.then(WHAT_IFS[typed.name](typed.value))
     if said.is_given and not any(asks_for_machine(change) for change in scenario.transforms):
@@ -55,6 +55,26 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
             hint="they tell a what-if like --nvlink RATE what the recorded run had",
         )
     return replace(scenario, base=said.over(scenario.base))
+
+
+BASE_OPTIONS = {
+    name if name in PLACES else f"base_{name}": name for name in Recorded.__struct_fields__
+}
+"""Options that describe the recorded machine, and the field that each of them fills."""
+
+
+def scenario_in(order: Sequence[Typed]) -> Scenario:
+    """The scenario that options spell, those of the recorded machine among them.
+
+    Raises:
+        UsageError: as `scenario_of`.
+        ScenarioError: as `scenario_of`.
+    """
+    given = [(name, value) for name, value in order if name in BASE_OPTIONS]
+    said: dict[str, Any] = {BASE_OPTIONS[name]: value for name, value in given}
+    if "gpus_per_node" in said:
+        said["gpus_per_node"] = int(said["gpus_per_node"])
+    return scenario_of(order, Recorded(**said))
 
 
 def _nvlink(value: str) -> Transform:
@@ -85,12 +105,21 @@ def _collective_algo(value: str) -> Transform:
     return CollectiveAlgo(algorithm=value)
 
 
+def _bucket_mb(value: str) -> Transform:
+    return BucketMb(size_mib=_number("--bucket-mb", value))
+
+
 def _gpu(value: str) -> Transform:
     return Gpu(name=value)
 
 
 def _precision(value: str) -> Transform:
     return Precision(dtype=value)
+
+
+def _compress(value: str) -> Transform:
+    method, _, where = value.partition("@")
+    return Compress(method=method, where=where)
 
 
 def _network_scale(value: str) -> Transform:
@@ -149,6 +178,8 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "wan": _wan,
     "in_network": _in_network,
     "collective_algo": _collective_algo,
+    "bucket_mb": _bucket_mb,
+    "compress": _compress,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

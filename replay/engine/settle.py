@@ -6,7 +6,7 @@ the same time in the recording is taken out, and what runs at the same time now 
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
@@ -76,16 +76,26 @@ def settle_batch(
     Returns:
         Nanoseconds, shape (graphs, tasks asked for).
     """
-    watched = np.unique(np.concatenate([at, *(coupling.watched for coupling in couplings)]))
     ends_ns = np.empty((len(plain), len(at)), np.int64)
+    for place, schedule in enumerate(settled_schedules(plain, couplings, at)):
+        ends_ns[place] = schedule.end_ns[at]
+    return ends_ns
+
+
+def settled_schedules(
+    plain: Sequence[TaskGraph], couplings: Sequence[Coupling], at: Int32 | Int64
+) -> Iterator[Schedule]:
+    """The schedules that many variants of one graph settle at, in their order.
+
+    They have the times of the tasks `at` and of those that a coupling watches, and of no others.
+    """
+    watched = np.unique(np.concatenate([at, *(coupling.watched for coupling in couplings)]))
     together = WIDTH * (os.cpu_count() or 1)
     for first in range(0, len(plain), together):
         settling = [_Settling(graph, couplings) for graph in plain[first : first + together]]
         while pending := [each for each in settling if each.attempt is not None]:
             _see_all(pending, watched)
-        for place, each in enumerate(settling, start=first):
-            ends_ns[place] = each.schedule.end_ns[at]
-    return ends_ns
+        yield from (each.schedule for each in settling)
 
 
 def _see_all(pending: Sequence["_Settling"], watched: Int64) -> None:

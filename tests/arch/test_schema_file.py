@@ -28,6 +28,7 @@ STRUCTS = {
     answer.JudgedFacts: SCHEMA["$defs"]["judged"],
     answer.PlaceFacts: SCHEMA["$defs"]["place"],
     answer.UnprofiledFacts: SCHEMA["$defs"]["unprofiled"],
+    answer.ShortLever: SCHEMA["$defs"]["short_lever"],
 }
 
 
@@ -41,8 +42,8 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 
 ADDED_LATER = {
-    answer.Answer: ("reading", "rates"),
-    answer.Prediction: ("jitter",),
+    answer.Answer: ("reading", "rates", "levers"),
+    answer.Prediction: ("jitter", "name"),
     answer.RateFacts: (
         "flops_per_step",
         "flops_gpus",

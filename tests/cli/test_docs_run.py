@@ -7,7 +7,7 @@ import pytest
 from tests.arch.test_docs import DOCUMENTS, ROOT, _commands
 from tests.cli.calls import Run
 
-NEED_NO_TRACE = ("replay schema", "replay queries", "replay hardware")
+NEED_NO_TRACE = ("replay schema", "replay queries", "replay hardware", "replay scenario")
 RUNNABLE = [
     pytest.param(command, id=f"{path.relative_to(ROOT)}: {command}")
     for path in DOCUMENTS

@@ -17,7 +17,17 @@ HEAVY = ("duckdb", "numba", "numpy", "polars", "rich", "msgspec", "yaml")
 
 OPTIONS = {
     "whatif": {
+        "--gpu",
+        "--precision",
         "--nvlink",
+        "--pcie",
+        "--net",
+        "--net-latency",
+        "--wan",
+        "--in-network",
+        "--collective-algo",
+        "--bucket-mb",
+        "--compress",
         "--network-scale",
         "--scale",
         "--remove",
@@ -34,9 +44,14 @@ OPTIONS = {
         "--steps-total",
         "--hardware",
         "--scenario",
+        "--save-scenario",
         "--base-gpu",
         "--base-nvlink",
+        "--base-net",
+        "--base-net-latency",
+        "--base-pcie",
         "--gpus-per-node",
+        "--topology",
         "--steps",
         "--unprofiled-step",
         "--ranks",
@@ -84,6 +99,17 @@ OPTIONS = {
         "--cache-dir",
         "--window",
     },
+}
+MANY = OPTIONS["whatif"] - {
+    *("--save-scenario", "--tokens-per-step", "--samples-per-step"),
+    *("--flops-per-step", "--steps-total", "--jitter"),
+}
+"""Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
+OPTIONS |= {
+    "levers": MANY,
+    "sweep": MANY | {"--most", "--range", "--html"},
+    "solve": MANY | {"--vary", "--speedup", "--step"},
+    "scenario": {"--schema"},
 }
 
 

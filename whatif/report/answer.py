@@ -130,6 +130,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Why a transform changed nothing, one sentence each."""
     jitter: JitterFacts | None = None
     """None when it was not asked for, or nothing varies."""
+    name: str = ""
+    """Names of the scenario files, joined by ` + `; empty without any."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,6 +263,17 @@ class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the recorded FLOPs by element type."""
 
 
+class ShortLever(msgspec.Struct, frozen=True, kw_only=True):
+    """A what-if that would save much; `replay levers` has all, with their ranges."""
+
+    flag: str
+    why: str
+    """The change in words."""
+    step_ns: int
+    saving_ns: int
+    """Of the unchanged run, whatever what-if was asked."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What `replay TRACE --json` prints."""
 
@@ -274,8 +287,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     reading: ReadingFacts | None = None
     rates: RateFacts | None = None
     """None when no workload was given and the shapes of operators tell none."""
+    levers: tuple[ShortLever, ...] | None = None
+    """The biggest savings first; empty where nothing saves half a percent, None when not asked."""
 
 
-def to_json(answer: Answer) -> bytes:
+def to_json(answer: msgspec.Struct) -> bytes:
     """The contract's one object, indented, with a final newline."""
     return msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 GAP = "  "
 LONGEST_NAME = 48
+_FOR_SHELLS = re.compile(r"[*?\[\]|<>;&$()!#~ ]")
 _ARGUMENTS = re.compile(r"<|(?<! )\(")
 
 
@@ -19,6 +20,12 @@ def aligned(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
     for row in rows:
         cells = zip(row, sides, widths, strict=True)
         yield GAP.join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+
+
+def to_type(flag: str) -> str:
+    """A what-if as it is typed in a shell: a value that a shell would change stands in quotes."""
+    option, _, value = flag.partition(" ")
+    return f"{option} '{value}'" if _FOR_SHELLS.search(value) else flag
 
 
 def short_name(name: str) -> str:

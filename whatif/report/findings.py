@@ -44,8 +44,8 @@ class Findings:
     workload: Workload
     """What a step is said to do; empty when nothing was said."""
     study: Study | None
-    levers: tuple[Lever, ...]
-    """Empty when they were not asked for."""
+    levers: tuple[Lever, ...] | None
+    """None when they were not asked for."""
     unprofiled: Unprofiled | None = None
     """A step measured without the profiler, which graph and baseline then meet."""
     flops: RecordedFlops = NO_FLOPS

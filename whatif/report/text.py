@@ -137,7 +137,8 @@ def _trust(findings: Findings) -> Iterator[str]:
 
 def _scenario(findings: Findings) -> Iterator[str]:
     if findings.study is not None:
-        yield from _folded(f"{'what if':<9}", ", then ".join(findings.study.labels))
+        named = f"{findings.study.name}: " if findings.study.name else ""
+        yield from _folded(f"{'what if':<9}", named + ", then ".join(findings.study.labels))
 
 
 def _steps(findings: Findings) -> Iterator[str]:
@@ -243,7 +244,7 @@ def _signed_ms(change_ns: int) -> str:
 
 def _levers(findings: Findings) -> Iterator[str]:
     label = "levers"
-    for lever in findings.levers:
+    for lever in findings.levers or ():
         share = lever.saving_ns / findings.baseline.replayed.mean_ns
         saving = f"{_signed_ms(-lever.saving_ns):>12}{-share:>8.1%}"
         yield from _folded(f"{label:<9}{lever.flag_text:<31}{saving}  ", lever.why)

@@ -10,6 +10,7 @@ from replay.results.outliers import LongStep
 from replay.results.stragglers import RankLateness
 from replay.results.unexplained import Place, places
 from whatif.jitter import Spread
+from whatif.levers import Lever
 from whatif.report.advice import advice
 from whatif.report.answer import (
     Answer,
@@ -26,6 +27,7 @@ from whatif.report.answer import (
     RankFacts,
     RateFacts,
     ReadingFacts,
+    ShortLever,
     TraceFacts,
     TrustFacts,
     UnprofiledFacts,
@@ -44,7 +46,7 @@ def answer_of(findings: Findings) -> Answer:
     """The contract's object; what no what-if was asked for is null."""
     graph, baseline, study = findings.graph, findings.baseline, findings.study
     return Answer(
-        trace=_trace(graph, findings.facts, len(findings.reading.failed)),
+        trace=trace_facts(graph, findings.facts, len(findings.reading.failed)),
         trust=_trust(findings),
         baseline=BaselineFacts(
             measured_ns=baseline.measured.mean_ns,
@@ -60,6 +62,7 @@ def answer_of(findings: Findings) -> Answer:
         ),
         reading=_reading(findings.run),
         rates=_rates(findings),
+        levers=None if findings.levers is None else tuple(map(_lever, findings.levers)),
     )
 
 
@@ -69,7 +72,8 @@ def gpu_names(graph: TaskGraph) -> str | None:
     return ", ".join(names) or None
 
 
-def _trace(graph: TaskGraph, facts: GraphFacts, failed: int) -> TraceFacts:
+def trace_facts(graph: TaskGraph, facts: GraphFacts, failed: int) -> TraceFacts:
+    """What was read."""
     return TraceFacts(
         files=len(facts.files),
         files_failed=failed,
@@ -154,6 +158,7 @@ def _prediction(study: Study) -> Prediction:
         assumptions=study.assumptions,
         no_effect=study.no_effect,
         jitter=_jitter(study.jitter),
+        name=study.name,
     )
 
 
@@ -235,6 +240,12 @@ def _long_step(long: LongStep) -> LongStepFacts:
             )
             for more in long.grown
         ),
+    )
+
+
+def _lever(lever: Lever) -> ShortLever:
+    return ShortLever(
+        flag=lever.flag_text, why=lever.why, step_ns=lever.step_ns, saving_ns=lever.saving_ns
     )
 
 

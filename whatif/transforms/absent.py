@@ -81,6 +81,8 @@ def arriving_as_recorded(graph: TaskGraph) -> TaskGraph | None:
 
     None where no collective lacks members, or a scenario took their time away.
     """
+    if not incomplete(graph.collectives).any():
+        return None
     tasks, waiters = graph.tasks, outside_waiters(graph)
     transfer = waiters.either & (tasks.dur_ns > 0)
     if not transfer.any():

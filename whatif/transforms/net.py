@@ -145,7 +145,7 @@ def _understood(rate: Rate, share: Rate, graph: TaskGraph, context: Context) -> 
     """The rate in words: of whom, in which direction."""
     if rate.bytes_per_s is None:
         return f"net {rate.understood}: of what the recorded run has"
-    owner = "GPU" if any(info.gpu for info in graph.ranks) else "rank"
+    owner = "rank" if graph.collectives.on_host.all() else "GPU"
     cards = context.places.nics_per_gpu
     if cards == 1:
         return f"net {rate_in_bits(rate.bytes_per_s)} per {owner}, one direction"

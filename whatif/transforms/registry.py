@@ -3,6 +3,8 @@
 from typing import get_args
 
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
+from whatif.transforms.compress import Compress
 from whatif.transforms.cuda_graphs import CudaGraphs
 from whatif.transforms.fuse import Fuse
 from whatif.transforms.gpu import Gpu
@@ -20,7 +22,7 @@ from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
-Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo
+Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb | Compress
 Runtime = HostScale | CudaGraphs | NoOverlap | PerfectOverlap | Fuse | Jitter
 Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers | Runtime
 

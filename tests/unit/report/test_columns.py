@@ -2,7 +2,7 @@
 
 import pytest
 
-from whatif.report.columns import LONGEST_NAME, aligned, short_name
+from whatif.report.columns import LONGEST_NAME, aligned, short_name, to_type
 
 
 def test_columns_keep_apart_whatever_their_width() -> None:
@@ -41,3 +41,16 @@ def test_name_that_stays_long_is_cut_with_a_mark() -> None:
     shown = short_name("x" * 100)
     assert len(shown) == LONGEST_NAME
     assert shown.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("--nvlink x2", "--nvlink x2"),
+        ("--no-stragglers", "--no-stragglers"),
+        ("--remove sync:*", "--remove 'sync:*'"),
+        ("--scale name:a b=0.5", "--scale 'name:a b=0.5'"),
+    ],
+)
+def test_a_value_that_a_shell_would_change_stands_in_quotes(flag: str, expected: str) -> None:
+    assert to_type(flag) == expected

@@ -55,6 +55,10 @@ def test_levers_show_the_option_to_type_and_the_saving() -> None:
         flag_text="--network-scale 2",
         saving_ns=Nanos(200_000),
         step_ns=Nanos(1_210_000),
+        low_ns=Nanos(1_210_000),
+        high_ns=Nanos(1_210_000),
+        saving_low_ns=200_000,
+        saving_high_ns=200_000,
         why="all transfers twice as fast",
     )
     text = render(findings_of(data_parallel(), levers=(lever,)))

@@ -1,0 +1,45 @@
+"""JSON Schemas that follow from the structs themselves: of scenario files and of three answers.
+
+`schema/NAME.schema.json` holds each, for editors and other programs. (`answer.schema.json` is
+written by hand, as its fields have a history.)
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from whatif.report.levers import LeversAnswer
+from whatif.report.solve import SolveAnswer
+from whatif.report.sweep import SweepAnswer
+from whatif.scenario import Scenario
+
+FOLDER = Path(__file__).with_name("schema")
+TITLES = {
+    "scenario": "What-ifs of `replay TRACE... --scenario FILE`",
+    "levers": "Answer of `replay levers TRACE... --json`",
+    "sweep": "Answer of `replay sweep TRACE... --json`",
+    "solve": "Answer of `replay solve TRACE... --json`",
+}
+STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "scenario": Scenario,
+    "levers": LeversAnswer,
+    "sweep": SweepAnswer,
+    "solve": SolveAnswer,
+}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema of one kind of document."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:trace-replay:{name}:1",
+        "title": TITLES[name],
+        **msgspec.json.schema(STRUCTS[name]),
+    }
+
+
+def schema_text(name: str) -> str:
+    """The file of that schema."""
+    encoded = msgspec.json.encode(schema_of(name))
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
