@@ -103,7 +103,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         fetching = find_fetching(run.store)
         flops = find_flops(run.store, built.graph, built.facts)
         reading = _reading(run)
-    graph, unprofiled = with_modelled_transfers(built.graph), None
+    graph, unprofiled = with_modelled_transfers(built.graph, scenario.base), None
     base = baseline(graph, built.facts)
     run_reading = read_run(graph, base, built.facts, fetching)
     if unprofiled_step_ns is not None:

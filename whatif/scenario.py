@@ -2,14 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import yaml
 from msgspec import Struct
 
 from ingest.errors import ScenarioError, UsageError, UserError, nearest
+from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.transforms.registry import KINDS, Transform
 
+_S = TypeVar("_S", bound=Struct)
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 
 
@@ -17,15 +20,20 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named stack of what-ifs; the empty one is the recording as it is."""
 
     name: str = ""
+    base: Recorded = NOTHING_SAID
+    """What is said of the recorded machine."""
     transforms: tuple[Transform, ...] = ()
 
     def then(self, *transforms: Transform) -> "Scenario":
         """The same with more what-ifs on top, as flags after a file add them."""
-        return Scenario(name=self.name, transforms=(*self.transforms, *transforms))
+        return Scenario(name=self.name, base=self.base, transforms=(*self.transforms, *transforms))
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read a scenario file: `name`, and `transforms`, a list of what-ifs with their `kind`.
+    """Read a scenario file.
+
+    It has a `name`, a `base` (what the trace does not tell of the recorded machine) and
+    `transforms`, a list of what-ifs with their `kind`.
 
     Raises:
         UsageError: the file cannot be read.
@@ -36,11 +44,11 @@ def load_scenario(path: Path) -> Scenario:
         raise ScenarioError(
             f"{path}: no scenario", hint="write `transforms:` and a list of what-ifs under it"
         )
-    unknown = sorted(set(map(str, document)) - {"name", "transforms"})
+    unknown = sorted(set(map(str, document)) - {"name", "base", "transforms"})
     if unknown:
         raise ScenarioError(
             f"{path}, at `$`: unknown field `{unknown[0]}`",
-            hint="a scenario has `name` and `transforms`",
+            hint="a scenario has `name`, `base` and `transforms`",
         )
     items = document.get("transforms") or []
     if not isinstance(items, list):
@@ -49,6 +57,7 @@ def load_scenario(path: Path) -> Scenario:
         )
     return Scenario(
         name=str(document.get("name") or path.stem),
+        base=_base(document.get("base") or {}, path),
         transforms=tuple(
             _transform(item, f"{path}, at `$.transforms[{index}]`")
             for index, item in enumerate(items)
@@ -70,23 +79,34 @@ def _read(path: Path) -> object:
         raise ScenarioError(f"{path}{place}: no YAML: {problem}") from error
 
 
+def _base(item: object, path: Path) -> Recorded:
+    """What a scenario says of the recorded machine; its topology lies beside the scenario."""
+    said = _convert(item, Recorded, f"{path}, at `$.base`")
+    if said.topology is None:
+        return said
+    return msgspec.structs.replace(said, topology=str(path.parent / said.topology))
+
+
 def _transform(item: object, place: str) -> Transform:
     kind = item.get("kind") if isinstance(item, dict) else None
     if kind not in KINDS:
         raise ScenarioError(
             f"{place}: no what-if of kind `{kind}`", hint=nearest(str(kind), sorted(KINDS))
         )
-    change = KINDS[kind]
+    return _convert(item, KINDS[kind], place)
+
+
+def _convert(item: object, struct: type[_S], place: str) -> _S:
     try:
-        return msgspec.convert(item, change)
+        return msgspec.convert(item, struct)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{place}: {error}", hint=_field_hint(str(error), change)) from error
+        raise ScenarioError(f"{place}: {error}", hint=_field_hint(str(error), struct)) from error
     except UserError as error:
         raise ScenarioError(f"{place}: {error}", hint=error.hint) from error
 
 
-def _field_hint(message: str, change: type[Transform]) -> str:
-    fields = list(change.__struct_fields__)
+def _field_hint(message: str, struct: type[Struct]) -> str:
+    fields = list(struct.__struct_fields__)
     if not fields:
         return "this what-if has no fields but `kind`"
     if unknown := _UNKNOWN_FIELD.search(message):

@@ -90,7 +90,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
 
 def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL) -> Changed:
     """Apply the what-ifs one on top of the other."""
-    context = Context(bound=bound)
+    context = Context(bound=bound, recorded=scenario.base)
     labels: list[str] = []
     assumptions: list[str] = []
     no_effect: list[str] = []

@@ -58,15 +58,15 @@ def whatif(
     ] = None,
     base_gpu: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The recorded GPU, for --nvlink."),
+        typer.Option(metavar="NAME", help="The recorded GPU, where the trace does not tell."),
     ] = None,
     base_nvlink: Annotated[
         str | None,
-        typer.Option(metavar="RATE", help="The recorded link, for --nvlink."),
+        typer.Option(metavar="RATE", help="The recorded link between the GPUs of a node."),
     ] = None,
     gpus_per_node: Annotated[
         int | None,
-        typer.Option(metavar="N", help="GPUs that the link joins, for --nvlink."),
+        typer.Option(metavar="N", help="GPUs of a recorded node."),
     ] = None,
     tokens_per_step: Annotated[
         float | None,
@@ -108,14 +108,15 @@ def whatif(
     SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase.
     """
     from replay.api import Window, examine
-    from replay.cli.what_ifs import Base, scenario_of
+    from replay.cli.what_ifs import scenario_of
+    from whatif.recorded import Recorded
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
-    base = Base(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
-    asked = scenario_of(typed(ctx), base)
+    said = Recorded(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
+    asked = scenario_of(typed(ctx), said)
     as_json = json or format_ is options.AnswerFormat.JSON
     workload = Workload(
         tokens_per_step=tokens_per_step,

@@ -10,9 +10,7 @@ from ingest.errors import UsageError
 from ingest.vocab import TaskKind
 from replay.graph.arrays import TaskGraph
 from whatif.transforms.base import Applied, Context, free, with_durations
-
-NO_COLLECTIVE = "no collective in this trace"
-ALL_FIXED = "all collectives were launched before the first step"
+from whatif.transforms.reach import nothing_to_change
 
 
 class NetworkScale(
@@ -46,12 +44,8 @@ class NetworkScale(
         tasks = graph.tasks
         transfer = tasks.kind == TaskKind.TRANSFER
         chosen = free(graph, transfer)
-        reason = None
-        if not transfer.any():
-            reason = NO_COLLECTIVE
-        elif not chosen.any():
-            reason = ALL_FIXED
-        elif self.factor == 1:
+        reason = nothing_to_change(graph)
+        if reason is None and self.factor == 1:
             reason = "the factor is 1"
         if reason:
             return Applied(graph=graph, label=label, context=context, no_effect=reason)

@@ -14,3 +14,10 @@ KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)
 }
 """By tag."""
+HARDWARE_FREE = (NetworkScale, Scale, Remove, NoStragglers)
+"""What-ifs to which the recorded machine does not matter."""
+
+
+def asks_for_machine(change: Transform) -> bool:
+    """What is said of the recorded machine can change the answer to this what-if."""
+    return not isinstance(change, HARDWARE_FREE)

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest.units import BytesPerSecond
 from ingest.vocab import CollectiveKind
 from whatif.models.bound import Bound
-from whatif.models.collectives import Calls, model_ns, scaled_ns
+from whatif.models.collectives.calls import Calls, inside_one_node
+from whatif.models.collectives.model import model_ns, scaled_ns
+from whatif.models.fabric import Fabric
 
-H100_RATE = BytesPerSecond(900e9)
+H100 = Fabric(scale_up_bytes_per_s=450e9)
+A100 = Fabric(scale_up_bytes_per_s=300e9)
 MIB = 1 << 20
 TABLES = Path(__file__).parents[4] / "shared/facts/nccl_tables"
 needs_tables = pytest.mark.skipif(
@@ -22,18 +24,17 @@ needs_tables = pytest.mark.skipif(
 def calls(
     size_bytes: int, *, kind: CollectiveKind = CollectiveKind.ALL_REDUCE, members: int = 8
 ) -> Calls:
-    return Calls(
-        kind=np.array([int(kind)]), size_bytes=np.array([size_bytes]), members=np.array([members])
-    )
+    return inside_one_node(np.array([int(kind)]), np.array([size_bytes]), np.array([members]))
 
 
 def time_ns(of: Calls) -> float:
-    return float(model_ns(of, H100_RATE)[0])
+    return float(model_ns(of, H100)[0])
 
 
 def scaled(measured_ns: int, of: Calls, factor: float, bound: Bound = Bound.NOMINAL) -> int:
     measured = np.array([measured_ns], np.int64)
-    return int(scaled_ns(measured, of, base=H100_RATE, factor=factor, bound=bound)[0])
+    new = Fabric(scale_up_bytes_per_s=450e9 * factor)
+    return int(scaled_ns(measured, before=of, base=H100, after=of, new=new, bound=bound)[0])
 
 
 @pytest.mark.parametrize("size_bytes", [-1, 0, 1024, MIB, 1 << 34])
@@ -159,12 +160,8 @@ def test_from_a100_to_h100_large_calls_are_late_by_the_stated_error(
     for size in sorted(before.keys() & after.keys()):
         if size >= 128 * MIB:
             of = calls(size, kind=kind)
-            new_ns = scaled_ns(
-                np.array([round(before[size] * 1e3)]),
-                of,
-                base=BytesPerSecond(600e9),
-                factor=1.5,
-            )
+            measured = np.array([round(before[size] * 1e3)])
+            new_ns = scaled_ns(measured, before=of, base=A100, after=of, new=H100)
             errors.append(float(new_ns[0]) / 1e3 / after[size] - 1)
     assert len(errors) >= 6
     assert lowest < np.median(errors) < highest

@@ -18,11 +18,12 @@ above, where neither knows how the newer library and chip differ. From 8 A100 to
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ingest.units import BytesPerSecond
 from ingest.vocab import CollectiveKind
 from whatif.models.bound import Bound
+from whatif.models.collectives.calls import Bool, Calls, Float64, Int64
+from whatif.models.collectives.curves import Curves
+from whatif.models.fabric import Fabric
 
 SOURCE = "collective model: ring of NCCL's tuning.cc; its latency stays, only bytes scale"
 LINK_SHARE = 0.8
@@ -33,10 +34,6 @@ LATENCY_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.0, Bound.HIGH: 2.0}
 _TWICE_AROUND = (CollectiveKind.ALL_REDUCE, CollectiveKind.BARRIER)
 _ONE_HOP = (CollectiveKind.SEND_RECV, CollectiveKind.SEND, CollectiveKind.RECV)
 _WHOLE_BUFFER = (*_ONE_HOP, CollectiveKind.BROADCAST, CollectiveKind.REDUCE)
-
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +55,49 @@ PROTOCOLS = (
 """LL, LL128, Simple."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """Columns with one row per call."""
-
-    kind: Int64
-    """CollectiveKind."""
-    size_bytes: Int64
-    """As nccl-tests counts it; -1 when not recorded."""
-    members: Int64
+def model_ns(calls: Calls, fabric: Fabric, bound: Bound = Bound.NOMINAL) -> Float64:
+    """Time of each call in ns; NaN where its size or the rate of a link it crosses is not known."""
+    rate = fabric.scale_up_bytes_per_s
+    times = _fastest(_latencies(calls, bound), _wire_ns(calls, rate or np.nan))
+    return np.where(_sized(calls), times, np.nan)
 
 
-def model_ns(
-    calls: Calls, link_bytes_per_s: BytesPerSecond, bound: Bound = Bound.NOMINAL
-) -> Float64:
-    """Time of each call of known size on a link whose vendor prints `link_bytes_per_s`."""
-    return _fastest(_latencies(calls, bound), _wire_ns(calls, link_bytes_per_s))
-
-
-def scaled_ns(
+def scaled_ns(  # noqa: PLR0913  (two situations, each calls and links)
     measured_ns: Int64,
-    calls: Calls,
     *,
-    base: BytesPerSecond | None,
-    factor: float,
+    before: Calls,
+    base: Fabric,
+    after: Calls,
+    new: Fabric,
     bound: Bound = Bound.NOMINAL,
+    curves: Curves | None = None,
 ) -> Int64:
-    """Measured times on a link `factor` times as fast, rounded half to even.
+    """Measured times of `before` on `base`, moved to `after` on `new`; rounded half to even.
 
-    Where the size or the base is not known, the measured time tells how long the bytes took: what
-    the latency leaves. A barrier has no bytes and stays.
+    Args:
+        measured_ns: transfers without waiting.
+        before: what was measured.
+        base: where it was measured.
+        after: row by row, what the calls become (members, nodes and sizes may differ).
+        new: the links then; where a rate is None, its `factors` say how much faster the link is and
+            the measured time tells how long the bytes took: what the latency leaves.
+        bound: NOMINAL, or the end of the range.
+        curves: what the calls themselves measured, by rows of `before`; inside its sizes a curve
+            says how the time grows, rather than the formula.
     """
+    assert curves is None or len(curves.curve) == len(measured_ns)
+    assert len(after.kind) == len(measured_ns)
     measured = measured_ns.astype(np.float64)
-    latency = _latencies(calls, bound)
+    latency = _latencies(before, bound)
     wire_ns = _wire_ns_of_measured(latency, measured)
-    if base is not None:
-        wire_ns = np.where(_sized(calls), _wire_ns(calls, base), wire_ns)
-    wire_ns = np.where(calls.kind == CollectiveKind.BARRIER, 0.0, wire_ns)
-    before, after = _fastest(latency, wire_ns), _fastest(latency, wire_ns / factor)
-    ratio = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+    if base.scale_up_bytes_per_s is not None:
+        wire_ns = np.where(_sized(before), _wire_ns(before, base.scale_up_bytes_per_s), wire_ns)
+    factor = new.factors.scale_up / base.factors.scale_up
+    if base.scale_up_bytes_per_s and new.scale_up_bytes_per_s:
+        factor = new.scale_up_bytes_per_s / base.scale_up_bytes_per_s
+    wire_ns = np.where(before.kind == CollectiveKind.BARRIER, 0.0, wire_ns)
+    past, future = _fastest(latency, wire_ns), _fastest(latency, wire_ns / factor)
+    ratio = np.divide(future, past, out=np.ones_like(past), where=past > 0)
     return np.rint(measured * ratio).astype(np.int64)
 
 
@@ -115,13 +116,13 @@ def _latencies(calls: Calls, bound: Bound) -> tuple[Float64, ...]:
     return tuple(share * (protocol.base_ns + protocol.hop_ns * steps) for protocol in PROTOCOLS)
 
 
-def _wire_ns(calls: Calls, link_bytes_per_s: BytesPerSecond) -> Float64:
+def _wire_ns(calls: Calls, link_bytes_per_s: float) -> Float64:
     """Time of the bytes that each member sends, by the bus factors of nccl-tests, one direction."""
     part = (calls.members - 1.0) / np.maximum(calls.members, 1)
     part = np.where(np.isin(calls.kind, _TWICE_AROUND), 2.0 * part, part)
     part = np.where(np.isin(calls.kind, _WHOLE_BUFFER), 1.0, part)
     sent: Float64 = np.maximum(calls.size_bytes, 0) * part
-    return sent * 1e9 / (LINK_SHARE * link_bytes_per_s / 2.0)
+    return sent * 1e9 / (LINK_SHARE * link_bytes_per_s)
 
 
 def _fastest(latency: tuple[Float64, ...], wire_ns: Float64) -> Float64:
