@@ -26,6 +26,8 @@ class Context:
     """Places of the ranks; None before `machine.known` has looked."""
     anchor: "Anchor | None" = None
     """What ratios refer to; None before the first change of a link."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job, against the recorded run."""
 
     @property
     def links(self) -> Fabric:

@@ -5,10 +5,11 @@ from typing import get_args
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.remove import Remove
+from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 
-Transform = Nvlink | NetworkScale | Scale | Remove | NoStragglers
+Transform = Nvlink | NetworkScale | Scale | Remove | NoStragglers | Replicas
 
 KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)
