@@ -11,6 +11,7 @@ from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
+from whatif.answers import Answers
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
@@ -70,13 +71,15 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         ScenarioError: the scenario does not fit this trace.
     """
     changed = apply_all(graph, scenario)
-    schedule = replay(changed.graph)
-    predicted = step_times(changed.graph, schedule)
-    candidates = [int(predicted.mean_ns), *_bounds(graph, baseline, scenario, changed, predicted)]
+    answers = Answers.of(graph, baseline.schedule)
+    settled, schedule = answers.settled(changed.graph)
+    predicted = step_times(settled, schedule)
+    base = _Base(graph=graph, baseline=baseline, answers=answers)
+    candidates = [int(predicted.mean_ns), *_bounds(base, scenario, changed, predicted)]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
-        no_effect = (*no_effect, _why_unmoved(graph, changed.graph, baseline))
+        no_effect = (*no_effect, _why_unmoved(graph, settled, baseline))
     return Study(
         labels=changed.labels,
         assumptions=(*changed.assumptions, *_of_missing_ranks(changed.graph)),
@@ -85,9 +88,9 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         step_ns=predicted.mean_ns,
         low_ns=Nanos(min(candidates)),
         high_ns=Nanos(max(candidates)),
-        rank_ns=_rank_ns(graph, changed.graph, predicted),
-        predicted=breakdown(changed.graph, schedule),
-        graph=changed.graph,
+        rank_ns=_rank_ns(graph, settled, predicted),
+        predicted=breakdown(settled, schedule),
+        graph=settled,
         schedule=schedule,
         samples_factor=changed.samples_factor,
     )
@@ -123,45 +126,55 @@ def _rank_ns(
     return tuple(by_rank.get(info.rank) for info in graph.ranks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What a scenario is applied to."""
+
+    graph: TaskGraph
+    baseline: Baseline
+    answers: Answers
+
+
 def _bounds(
-    graph: TaskGraph,
-    baseline: Baseline,
-    scenario: Scenario,
-    changed: Changed,
-    predicted: StepTimes,
+    base: _Base, scenario: Scenario, changed: Changed, predicted: StepTimes
 ) -> Iterator[int]:
     """Other answers that are as well founded, ns (DESIGN section 4)."""
+    graph, baseline = base.graph, base.baseline
     yield from _without_one_step(predicted)
-    strict = step_times(changed.graph, replay(changed.graph, residuals=False))
     if baseline.strict.mean_ns:
+        answers = Answers.of(graph, baseline.strict_schedule, residuals=False)
+        strict = answers.step_times(changed.graph)
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
     for bound in (Bound.LOW, Bound.HIGH):
-        yield _step_ns(apply_all(graph, scenario, bound).graph)
-    yield from _with_missing_ranks(graph, scenario, changed)
+        yield _step_ns(base.answers, apply_all(graph, scenario, bound).graph)
+    yield from _with_missing_ranks(base, scenario, changed)
     if (graph.edges.kind == EdgeKind.SM_FULL).any():
-        yield _step_ns(apply_all(without_edges(graph, EdgeKind.SM_FULL), scenario).graph)
+        without = without_edges(graph, EdgeKind.SM_FULL)
+        yield _step_ns(base.answers, apply_all(without, scenario).graph)
 
 
-def _with_missing_ranks(graph: TaskGraph, scenario: Scenario, changed: Changed) -> Iterator[int]:
+def _with_missing_ranks(base: _Base, scenario: Scenario, changed: Changed) -> Iterator[int]:
     """Steps where missing ranks let the others wait longer or less, or arrive as recorded."""
-    calls = graph.collectives
-    graphs = [changed.graph]
+    calls = base.graph.collectives
+    variants = [(base.answers, changed.graph)]
     for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
         if (transfer_ns != calls.transfer_ns).any():
-            graphs.append(apply_all(with_transfers(graph, transfer_ns), scenario).graph)
-            yield _step_ns(graphs[-1])
-    for split in graphs:
-        pinned = arriving_as_recorded(split)
+            split = with_transfers(base.graph, transfer_ns)
+            answers = Answers.of(split, replay(split))
+            variants.append((answers, apply_all(split, scenario).graph))
+            yield _step_ns(*variants[-1])
+    for answers, graph in variants:
+        pinned = arriving_as_recorded(graph)
         if pinned is not None:
-            yield _step_ns(pinned)
+            yield _step_ns(answers, pinned)
 
 
 def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
     return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
 
 
-def _step_ns(graph: TaskGraph) -> int:
-    return int(step_times(graph, replay(graph)).mean_ns)
+def _step_ns(answers: Answers, graph: TaskGraph) -> int:
+    return int(answers.step_times(graph).mean_ns)
 
 
 def _without_one_step(predicted: StepTimes) -> Iterator[int]:

@@ -5,17 +5,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from ingest.vocab import CollectiveKind, LaneKind, TaskKind
+from ingest.vocab import LaneKind, TaskKind
 from replay.graph.arrays import Int64, TaskGraph
+from whatif.models import hardware
 from whatif.models.fabric import Shape
 from whatif.models.hardware import Accelerator
 from whatif.recorded import NOTHING_SAID, Recorded
+from whatif.topology_file import TopologyFile
 
 USUAL_NODE = 8
 BRIDGED = 2
 """GPUs that a bridge joins."""
-PAIR_KINDS = (CollectiveKind.SEND_RECV, CollectiveKind.SEND, CollectiveKind.RECV)
-"""Their members are fewer than their communicator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,9 @@ class Topology:
     """Ranks of the first nodes where they are not numbered node by node; the others follow."""
     site_nodes: tuple[int, ...] = ()
     """Nodes at each site, in order; those beyond belong to the last. Empty: one site."""
+    nics_per_gpu: float = 1.0
+    rails: bool = False
+    oversubscription: float = 1.0
 
     def node_of(self, ranks: Int64) -> Int64:
         """Node of each rank."""
@@ -57,6 +60,10 @@ class Topology:
     def has_sites(self) -> bool:
         """More than one site."""
         return len(self.site_nodes) > 1
+
+    def largest_site(self, world_size: int) -> int:
+        """Ranks at the site that has most."""
+        return int(np.bincount(self.site_of(np.arange(world_size))).max())
 
     def split(self, world_size: int) -> "Topology":
         """The same machines at two sites.
@@ -108,17 +115,32 @@ class Topology:
 def find_topology(
     graph: TaskGraph, device: Accelerator | None, recorded: Recorded = NOTHING_SAID
 ) -> Topology:
-    """Places of the ranks of the recorded run, and how they are known."""
-    gpus, told = _gpus_per_node(graph, recorded)
-    domain = gpus
+    """Places of the ranks of the recorded run as far as the trace tells, and how it does."""
     joins = device.scale_up.joins if device and device.scale_up else None
-    if joins and joins > gpus:
-        assert device is not None, "it has the link"
-        domain, told = joins, f"{told}; the link joins {joins} GPUs ({device.name}, catalog)"
-    return Topology(gpus_per_node=gpus, domain_gpus=domain, told=told)
+    gpus, told = _gpus_per_node(graph, recorded, joins)
+    if device is None or joins is None or joins <= gpus or shape_of(device) == Shape.PAIRS:
+        return Topology(gpus_per_node=gpus, domain_gpus=gpus, told=told)
+    told = f"{told}; the link joins {joins} GPUs ({device.name}, catalog)"
+    return Topology(gpus_per_node=gpus, domain_gpus=joins, told=told)
 
 
-def _gpus_per_node(graph: TaskGraph, recorded: Recorded) -> tuple[int, str]:
+def topology_of(said: TopologyFile, name: str) -> Topology:
+    """Places as a file says."""
+    cards = said.nics.per_node
+    return Topology(
+        gpus_per_node=said.node_gpus,
+        domain_gpus=said.domain_gpus or said.node_gpus,
+        told=f"{said.node_gpus} GPUs per node ({name})",
+        listed=said.listed,
+        site_nodes=said.sites,
+        nics_per_gpu=1.0 if cards is None else cards / said.node_gpus,
+        rails=said.rails,
+        oversubscription=said.oversubscription,
+    )
+
+
+def _gpus_per_node(graph: TaskGraph, recorded: Recorded, joins: int | None) -> tuple[int, str]:
+    """GPUs of a node; `joins` are those of a scale-up domain, which hardly ends inside a node."""
     if recorded.gpus_per_node is not None:
         return recorded.gpus_per_node, f"{recorded.gpus_per_node} GPUs per node (given)"
     if on_hosts := _ranks_of_hosts(graph):
@@ -131,6 +153,8 @@ def _gpus_per_node(graph: TaskGraph, recorded: Recorded) -> tuple[int, str]:
             return gpus, told
         return seen, f"{seen} GPUs per node (devices that the trace lists)"
     gpus = min(USUAL_NODE, world_size(graph))
+    if joins is not None and BRIDGED < joins < gpus:
+        gpus = joins
     return gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node says otherwise)"
 
 
@@ -198,22 +222,16 @@ def spread(graph: TaskGraph, topology: Topology) -> Spread:
     """
     calls = graph.collectives
     number, rank = _members_seen(graph)
-    seen = Spread(
-        domains=_distinct(number, topology.domain_of(rank), len(calls.kind)),
-        largest=_fullest(number, topology.domain_of(rank), len(calls.kind)),
-        sites=_distinct(number, topology.site_of(rank), len(calls.kind)),
-        pairs=_distinct(number, topology.pair_of(rank), len(calls.kind)),
-    )
+    domains, largest = _counts(number, topology.domain_of(rank), len(calls.kind))
+    sites, _ = _counts(number, topology.site_of(rank), len(calls.kind))
+    pairs, _ = _counts(number, topology.pair_of(rank), len(calls.kind))
     partial = np.flatnonzero(calls.members_seen < calls.members_expected)
-    columns = [column.copy() for column in (seen.domains, seen.largest, seen.sites, seen.pairs)]
     for group in np.unique(calls.group[partial]):
         for expected in np.unique(calls.members_expected[partial[calls.group[partial] == group]]):
             rows = partial[calls.group[partial] == group]
             rows = rows[calls.members_expected[rows] == expected]
             members = np.array(graph.groups[group].ranks or range(int(expected)), np.int64)
-            for column, value in zip(columns, _of_ranks(members, topology), strict=True):
-                column[rows] = value
-    domains, largest, sites, pairs = columns
+            domains[rows], largest[rows], sites[rows], pairs[rows] = _of_ranks(members, topology)
     most = calls.members_expected.astype(np.int64)
     return Spread(
         domains=np.clip(domains, 1, most),
@@ -237,27 +255,22 @@ def _of_ranks(ranks: Int64, topology: Topology) -> tuple[int, int, int, int]:
     return len(counts), int(counts.max()), len(np.unique(sites)), len(np.unique(pairs))
 
 
-def _distinct(number: Int64, place: Int64, n_rows: int) -> Int64:
-    """Per row, how many different places its members lie in."""
-    rows = np.unique(np.stack([number, place]), axis=1)[0]
-    return np.bincount(rows, minlength=n_rows)
-
-
-def _fullest(number: Int64, place: Int64, n_rows: int) -> Int64:
-    """Per row, members in the place that has most."""
-    both, counts = np.unique(np.stack([number, place]), axis=1, return_counts=True)
+def _counts(number: Int64, place: Int64, n_rows: int) -> tuple[Int64, Int64]:
+    """Per row, how many different places its members lie in, and how many lie in the fullest."""
+    width = int(place.max(initial=0)) + 1
+    both, members = np.unique(number * width + place, return_counts=True)
+    row = both // width
     most = np.zeros(n_rows, np.int64)
-    np.maximum.at(most, both[0], counts)
-    return most
+    np.maximum.at(most, row, members)
+    return np.bincount(row, minlength=n_rows), most
 
 
-def is_bridged(device: Accelerator | None) -> bool:
-    """The link joins the GPUs of a node by two."""
-    return shape_of(device) == Shape.PAIRS
-
-
-def shape_of(device: Accelerator | None) -> str:
-    """How scale-up links join the accelerators of a node."""
-    if device is None or device.scale_up is None:
-        return Shape.NONE if device is not None else Shape.SWITCH
-    return Shape.PAIRS if device.scale_up.joins == BRIDGED else Shape.SWITCH
+def shape_of(device: Accelerator | None) -> Shape:
+    """How scale-up links join the accelerators of a node; of an unknown one, through a switch."""
+    if device is None:
+        return Shape.SWITCH
+    if device.scale_up is None:
+        return Shape.NONE
+    if device.scale_up.shape == hardware.Shape.TORUS:
+        return Shape.MESH
+    return Shape(device.scale_up.shape.value)

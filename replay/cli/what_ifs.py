@@ -9,13 +9,17 @@ from ingest.errors import UsageError
 from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
+from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.pcie import Pcie
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
+from whatif.transforms.wan import Wan
 
 
 def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenario:
@@ -48,6 +52,30 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
 
 def _nvlink(value: str) -> Transform:
     return Nvlink(rate=value)
+
+
+def _pcie(value: str) -> Transform:
+    return Pcie(rate=value)
+
+
+def _net(value: str) -> Transform:
+    return Net(rate=value)
+
+
+def _net_latency(value: str) -> Transform:
+    return NetLatency(time=value)
+
+
+def _wan(value: str) -> Transform:
+    return Wan(link=value)
+
+
+def _in_network(value: str) -> Transform:
+    return InNetwork(state=value)
+
+
+def _collective_algo(value: str) -> Transform:
+    return CollectiveAlgo(algorithm=value)
 
 
 def _network_scale(value: str) -> Transform:
@@ -85,6 +113,12 @@ def _dp(value: str) -> Transform:
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "nvlink": _nvlink,
+    "pcie": _pcie,
+    "net": _net,
+    "net_latency": _net_latency,
+    "wan": _wan,
+    "in_network": _in_network,
+    "collective_algo": _collective_algo,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

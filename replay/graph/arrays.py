@@ -118,6 +118,11 @@ class Collectives:
     """Upper bound of the transfer when members are missing (else equal to `transfer_ns`)."""
     on_host: Bool
     """Runs on CPU threads (gloo, MPI): no GPU link carries it."""
+    item_bytes: Int8
+    """Of one element; -1 when its type is not recorded."""
+    latency_ns: Int64
+    """Part of the transfer in which no bytes of it are on the link, so that it shares nothing;
+    0 where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The recorded machine, and the machine that a stack of what-ifs has made of it."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ingest.errors import ScenarioError
@@ -9,7 +10,8 @@ from replay.graph.arrays import TaskGraph
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, find, require
 from whatif.recorded import Recorded
-from whatif.topology import find_topology, shape_of
+from whatif.topology import Topology, find_topology, shape_of, topology_of, world_size
+from whatif.topology_file import TopologyFile, Wan, load_topology
 from whatif.transforms.base import Context
 
 BOTH_WAYS = 2.0
@@ -38,19 +40,30 @@ SCALE_UP = Link(
     base_option="--base-nvlink",
     vendor_factor=BOTH_WAYS,
 )
+PCIE = Link(name="pcie", field="pcie_bytes_per_s", factor="pcie", base_option="--base-pcie")
+NIC = Link(name="net", field="nic_bytes_per_s", factor="nic", base_option="--base-net")
 
 
 def known(graph: TaskGraph, context: Context) -> Context:
-    """The context with the recorded machine looked up, unless an earlier what-if did so."""
+    """The context with the recorded machine looked up, unless an earlier what-if did so.
+
+    Raises:
+        UsageError: the file of the topology cannot be read.
+        ScenarioError: it is wrong, or the catalog does not know the accelerator that was named.
+    """
     if context.fabric is not None:
         return context
-    device = recorded_device(graph, context.recorded)
-    return replace(
-        context,
-        device=device,
-        topology=find_topology(graph, device, context.recorded),
-        fabric=fabric_of(device, context.recorded),
-    )
+    recorded = context.recorded
+    device = recorded_device(graph, recorded)
+    said = None if recorded.topology is None else load_topology(Path(recorded.topology))
+    if said is None:
+        topology = find_topology(graph, device, recorded)
+    else:
+        topology = topology_of(said, str(recorded.topology))
+    fabric = _fabric(device, recorded)
+    if said is not None:
+        fabric = _joined_by(said, fabric, topology, world_size(graph))
+    return replace(context, device=device, topology=topology, fabric=fabric)
 
 
 def recorded_device(graph: TaskGraph, recorded: Recorded) -> Accelerator | None:
@@ -66,19 +79,43 @@ def recorded_device(graph: TaskGraph, recorded: Recorded) -> Accelerator | None:
     return devices[0] if same else None
 
 
-def fabric_of(device: Accelerator | None, recorded: Recorded) -> Fabric:
+def _fabric(device: Accelerator | None, recorded: Recorded) -> Fabric:
     """Links of the recorded run: as said, else as the catalog has them."""
     scale_up: float | None = recorded.nvlink_bytes_per_s
-    if scale_up is None and device is not None and device.scale_up is not None:
-        scale_up = device.scale_up.bytes_per_s.value
+    pcie: float | None = recorded.pcie_bytes_per_s
+    if scale_up is not None:
+        scale_up /= BOTH_WAYS
+    elif device is not None:
+        scale_up = device.scale_up_one_way_bytes_per_s
+    if pcie is None and device is not None and device.pcie is not None:
+        pcie = device.pcie.one_way_bytes_per_s.value
     latency_ns = recorded.net_latency_ns
     return Fabric(
-        scale_up_bytes_per_s=None if scale_up is None else scale_up / BOTH_WAYS,
+        architecture=None if device is None else device.architecture,
+        scale_up_bytes_per_s=scale_up,
         scale_up_shape=shape_of(device),
-        pcie_bytes_per_s=recorded.pcie_bytes_per_s,
+        pcie_bytes_per_s=pcie,
         nic_bytes_per_s=recorded.net_bytes_per_s,
         net_latency_ns=None if latency_ns is None else float(latency_ns),
     )
+
+
+def _joined_by(said: TopologyFile, fabric: Fabric, topology: Topology, world: int) -> Fabric:
+    """The fabric with what a file says of cards and sites, where nothing else was said."""
+    nics = said.nics
+    if fabric.nic_bytes_per_s is None and nics.bytes_per_s is not None:
+        fabric = replace(fabric, nic_bytes_per_s=nics.bytes_per_s * topology.nics_per_gpu)
+    if fabric.net_latency_ns is None and nics.latency_ns is not None:
+        fabric = replace(fabric, net_latency_ns=float(nics.latency_ns))
+    if said.wan is None:
+        return fabric
+    return with_wan(fabric, said.wan, topology, world)
+
+
+def with_wan(fabric: Fabric, wan: Wan, topology: Topology, world: int) -> Fabric:
+    """The fabric with a link between sites, which all accelerators of a site share."""
+    share = wan.bytes_per_s / topology.largest_site(world)
+    return replace(fabric, wan_bytes_per_s=share, wan_latency_ns=float(wan.latency_ns))
 
 
 def owner(graph: TaskGraph, recorded: Recorded) -> str | None:

@@ -324,9 +324,7 @@ def _moved_calls(graph: TaskGraph, layout: Layout, spans: _Spans) -> Collectives
     expected: Int32 = (calls.members_expected * spans.after // spans.before).astype(np.int32)
     seen = np.where(incomplete(calls), np.minimum(calls.members_seen, expected), expected)
     grows = spans.chosen & _grows_with_members(graph, layout) & (calls.size_bytes > 0)
-    size_bytes = np.where(
-        grows, calls.size_bytes * spans.after // spans.before, calls.size_bytes
-    )
+    size_bytes = np.where(grows, calls.size_bytes * spans.after // spans.before, calls.size_bytes)
     return replace(
         calls,
         members_expected=np.where(spans.chosen, expected, calls.members_expected),

@@ -44,6 +44,7 @@ class OwnSteps:
     step_ns: Float64
     """Shape (replicas, steps)."""
 
+
 def own_steps(graph: TaskGraph, chosen: Bool, replica_of: dict[int, int]) -> OwnSteps:
     """Steps of each replica without the chosen collectives.
 

@@ -1,6 +1,6 @@
 """What the calls of a trace measured themselves: time by size, per kind, group and level."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from whatif.models.collectives.calls import Float64, Int64
 
@@ -17,6 +17,10 @@ class Curves:
     """Of the knots, rising within a curve."""
     time_ns: Float64
     """Of the knots, never falling within a curve."""
+
+    def rows(self, numbers: Int64) -> "Curves":
+        """Some rows, in the order given."""
+        return replace(self, curve=self.curve[numbers])
 
 
 def curves_of(

@@ -1,18 +1,9 @@
-"""Time of a collective over the scale-up link: a latency, and bytes over a bandwidth.
+"""Times of collectives, and measured times moved to other links, members or sizes.
 
-Only ratios of it are used, `measured * model(new) / model(base)`, so that its level cancels and
-only the share of the latency counts. It is the ring of NCCL's cost model: the fastest of the
-protocols LL, LL128 and Simple, each `base + steps * hop + bytes / (share * link)`, with the
-constants of NCCL 2.30 (https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc, NVLink).
-NCCL's in-switch reduction (NVLS), trees and their own latencies are not in it.
-
-An all-reduce of 8 GPUs has 15 us in LL and 56 us in Simple; what nccl-tests measures beyond the
-bytes grows from 13 us to 80 us (H100) or 130 us (A100). The bounds take no latency, and twice this.
-`tests/unit/whatif/test_collective_model.py` checks it against public tables: from 8 H200 to 8 B200
-it is 28 % low at the median up to 16 MiB, where plain scaling by the link is 59 % low, and 22 % low
-above, where neither knows how the newer library and chip differ. From 8 A100 to 8 H100, above
-128 MiB, all-reduce is 36 % late (NVLS), all-gather 8 %, reduce-scatter and all-to-all 3 %; between
-1 and 128 MiB the three are up to 53 % late at the median: more than the link differs.
+Only ratios of the model are used where there is a measured time: `measured * model(new) /
+model(base)`, so that its level cancels and only its shape counts. Algorithms and their costs are in
+`algorithms.py`, what the links carry in `links.py`, the numbers and their sources in
+`constants.py`, the width of the range in `doubt.py`.
 """
 
 from dataclasses import dataclass
@@ -21,45 +12,38 @@ import numpy as np
 
 from ingest.vocab import CollectiveKind
 from whatif.models.bound import Bound
-from whatif.models.collectives.calls import Bool, Calls, Float64, Int64
+from whatif.models.collectives.algorithms import fastest_ns, wire_floor_ns
+from whatif.models.collectives.calls import Bool, Calls, Float64, Int64, columns_of, distinct, take
+from whatif.models.collectives.constants import SHIPPED, VENDOR, Constants
 from whatif.models.collectives.curves import Curves
-from whatif.models.fabric import Fabric
+from whatif.models.collectives.doubt import ABSOLUTE, SPLITS, doubt_of
+from whatif.models.collectives.links import Links, Tuning, links_of
+from whatif.models.fabric import Fabric, Shape, with_stand_ins
 
-SOURCE = "collective model: ring of NCCL's tuning.cc; its latency stays, only bytes scale"
-LINK_SHARE = 0.8
-"""Part of the vendor's figure of one direction that NCCL plans with: 240 of 300 GB/s on A100,
-371 of 450 on H100, 722 of 900 on B200 (https://github.com/NVIDIA/nccl, src/graph/topo.h)."""
-LATENCY_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.0, Bound.HIGH: 2.0}
-
-_TWICE_AROUND = (CollectiveKind.ALL_REDUCE, CollectiveKind.BARRIER)
-_ONE_HOP = (CollectiveKind.SEND_RECV, CollectiveKind.SEND, CollectiveKind.RECV)
-_WHOLE_BUFFER = (*_ONE_HOP, CollectiveKind.BROADCAST, CollectiveKind.REDUCE)
+SOURCE = "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with"
+HALVINGS = 50
+"""Of the interval of sizes, on a log scale, that holds one which was not recorded."""
+MOST_BYTES = 1e15
+PAIR = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """How NCCL moves bytes: the less it synchronises, the less it waits and the slower it is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Calls and what carries them."""
 
-    base_ns: float
-    hop_ns: float
-    """Per step of the ring over NVLink."""
-    share: float
-    """Part of the link's bandwidth that it reaches."""
-
-
-PROTOCOLS = (
-    Protocol(base_ns=6_600.0, hop_ns=600.0, share=0.5),
-    Protocol(base_ns=14_000.0, hop_ns=1_900.0, share=0.92),
-    Protocol(base_ns=8_400.0, hop_ns=3_400.0, share=1.0),
-)
-"""LL, LL128, Simple."""
+    calls: Calls
+    fabric: Fabric
 
 
 def model_ns(calls: Calls, fabric: Fabric, bound: Bound = Bound.NOMINAL) -> Float64:
-    """Time of each call in ns; NaN where its size or the rate of a link it crosses is not known."""
-    rate = fabric.scale_up_bytes_per_s
-    times = _fastest(_latencies(calls, bound), _wire_ns(calls, rate or np.nan))
-    return np.where(_sized(calls), times, np.nan)
+    """Time of each call in ns.
+
+    NaN where its size or the rate of a link that it crosses is not known; 0 for a call alone.
+    """
+    links = links_of(calls, fabric, SHIPPED, ABSOLUTE[bound])
+    known = (calls.size_bytes >= 0) | (calls.kind == CollectiveKind.BARRIER)
+    known &= calls.kind != CollectiveKind.UNKNOWN
+    return np.where(known, _times_ns(links, _recorded(calls)), np.nan)
 
 
 def scaled_ns(  # noqa: PLR0913  (two situations, each calls and links)
@@ -74,70 +58,121 @@ def scaled_ns(  # noqa: PLR0913  (two situations, each calls and links)
 ) -> Int64:
     """Measured times of `before` on `base`, moved to `after` on `new`; rounded half to even.
 
+    Where the size, or on both sides the rate that binds, is not known, the measured time tells how
+    long the bytes took: what the latency leaves. LOW <= NOMINAL <= HIGH, row by row.
+
     Args:
         measured_ns: transfers without waiting.
         before: what was measured.
         base: where it was measured.
         after: row by row, what the calls become (members, nodes and sizes may differ).
-        new: the links then; where a rate is None, its `factors` say how much faster the link is and
-            the measured time tells how long the bytes took: what the latency leaves.
+        new: the links then; where a rate is None, its `factors` say how much faster the link is.
         bound: NOMINAL, or the end of the range.
-        curves: what the calls themselves measured, by rows of `before`; inside its sizes a curve
-            says how the time grows, rather than the formula.
+        curves: what the calls themselves measured, by rows of `before`: inside its sizes a curve
+            says how the time grows with the bytes, and how long the steps take.
     """
-    assert curves is None or len(curves.curve) == len(measured_ns)
-    assert len(after.kind) == len(measured_ns)
-    measured = measured_ns.astype(np.float64)
-    latency = _latencies(before, bound)
-    wire_ns = _wire_ns_of_measured(latency, measured)
-    if base.scale_up_bytes_per_s is not None:
-        wire_ns = np.where(_sized(before), _wire_ns(before, base.scale_up_bytes_per_s), wire_ns)
-    factor = new.factors.scale_up / base.factors.scale_up
-    if base.scale_up_bytes_per_s and new.scale_up_bytes_per_s:
-        factor = new.scale_up_bytes_per_s / base.scale_up_bytes_per_s
-    wire_ns = np.where(before.kind == CollectiveKind.BARRIER, 0.0, wire_ns)
-    past, future = _fastest(latency, wire_ns), _fastest(latency, wire_ns / factor)
-    ratio = np.divide(future, past, out=np.ones_like(past), where=past > 0)
-    return np.rint(measured * ratio).astype(np.int64)
+    columns = [measured_ns, *columns_of(before), *columns_of(after)]
+    assert all(len(column) == len(measured_ns) for column in columns)
+    if curves is not None:
+        columns.append(curves.curve)
+    first, place = distinct(columns)
+    move = Move(
+        measured_ns=measured_ns[first].astype(np.float64),
+        before=Situation(calls=take(before, first), fabric=base),
+        after=Situation(calls=take(after, first), fabric=new),
+        curves=curves.rows(first) if curves is not None else None,
+    )
+    return np.rint(measured_ns * move.ratio(bound)[place]).astype(np.int64)
 
 
-def _sized(calls: Calls) -> Bool:
-    known: Bool = calls.size_bytes >= 0
-    known &= (calls.kind != CollectiveKind.UNKNOWN) & (calls.members > 1)
-    return known
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """From one situation to another; the rows are those of both."""
+
+    measured_ns: Float64
+    before: Situation
+    after: Situation
+    curves: Curves | None = None
+    constants: Constants = SHIPPED
+
+    def ratio(self, bound: Bound = Bound.NOMINAL) -> Float64:
+        """New time over measured time."""
+        found = self._ratio(Tuning(), Tuning())
+        if bound is not Bound.NOMINAL:
+            doubt = doubt_of(
+                self.before.calls, self.before.fabric, self.after.calls, self.after.fabric
+            )
+            end = doubt.tuning(bound)
+            splits = [Tuning(step=split, hop=split) for split in SPLITS]
+            ratios = [self._ratio(split, split.times(end)) for split in splits]
+            pick = np.minimum if bound is Bound.LOW else np.maximum
+            found = pick.reduce([found, self._ratio(Tuning(), end), *ratios])
+        return np.maximum(found, self._least())
+
+    def _ratio(self, base: Tuning, new: Tuning) -> Float64:
+        past = _links(self.before, self.constants, base)
+        size = np.where(self._told(), _recorded(self.before.calls), self._solved(past))
+        start = _times_ns(past, size)
+        goal = _times_ns(_links(self.after, self.constants, new), self._sizes_after(size))
+        alone = np.where(goal > 0, goal / np.maximum(self.measured_ns, 1.0), 1.0)
+        return np.divide(goal, start, out=alone, where=start > 0)
+
+    def _told(self) -> Bool:
+        """Rows whose size and binding rate are known before the change."""
+        calls, fabric = self.before.calls, self.before.fabric
+        told: Bool = (calls.size_bytes >= 0) & (calls.kind != CollectiveKind.UNKNOWN)
+        inside = np.full(len(told), fabric.scale_up_bytes_per_s is not None)
+        by_pcie = np.full(len(told), fabric.scale_up_shape == Shape.NONE)
+        by_pcie |= (fabric.scale_up_shape == Shape.PAIRS) & (calls.largest_node > PAIR)
+        inside = np.where(by_pcie, fabric.pcie_bytes_per_s is not None, inside)
+        told &= np.where(calls.nodes > 1, fabric.nic_bytes_per_s is not None, inside)
+        told &= (calls.sites <= 1) | (fabric.wan_bytes_per_s is not None)
+        told |= calls.kind == CollectiveKind.BARRIER
+        return told
+
+    def _solved(self, links: Links) -> Float64:
+        """The size that takes the measured time on these links; 0 where the steps alone do."""
+        if self._told().all():
+            return np.zeros(len(self.measured_ns))
+        return size_taking(links, self.measured_ns)
+
+    def _sizes_after(self, size: Float64) -> Float64:
+        """Sizes of the new calls; where those before were solved, as much more as recorded ones."""
+        old, new = _recorded(self.before.calls), _recorded(self.after.calls)
+        grown = np.divide(new, old, out=np.ones_like(new), where=(old > 0) & (new > 0))
+        return np.where(self._told(), new, size * grown)
+
+    def _least(self) -> Float64:
+        """Ratio below which the bytes would beat the signalled rate of the links.
+
+        A measured time that itself beats them (wrong base) keeps its lead.
+        """
+        size, after = _recorded(self.before.calls), _recorded(self.after.calls)
+        floor = wire_floor_ns(_links(self.after, VENDOR, Tuning()), after)
+        base = wire_floor_ns(_links(self.before, VENDOR, Tuning()), size)
+        known = self._told() & (self.after.calls.members > 1)
+        return np.where(known, floor / np.maximum(np.maximum(self.measured_ns, base), 1.0), 0.0)
 
 
-def _latencies(calls: Calls, bound: Bound) -> tuple[Float64, ...]:
-    """What no bandwidth changes, per protocol."""
-    once = np.maximum(calls.members - 1.0, 0.0)
-    steps = np.where(np.isin(calls.kind, _TWICE_AROUND), 2.0 * once, once)
-    steps = np.where(np.isin(calls.kind, _ONE_HOP), 1.0, steps)
-    share = LATENCY_SHARE[bound]
-    return tuple(share * (protocol.base_ns + protocol.hop_ns * steps) for protocol in PROTOCOLS)
+def size_taking(links: Links, wanted_ns: Float64) -> Float64:
+    """Size of calls that take the wanted time; 0 where their latency alone takes more."""
+    low, high = np.zeros_like(wanted_ns), np.full_like(wanted_ns, np.log(MOST_BYTES))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        over = _times_ns(links, np.exp(middle)) > wanted_ns
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.where(_times_ns(links, np.zeros_like(low)) >= wanted_ns, 0.0, np.exp(low))
 
 
-def _wire_ns(calls: Calls, link_bytes_per_s: float) -> Float64:
-    """Time of the bytes that each member sends, by the bus factors of nccl-tests, one direction."""
-    part = (calls.members - 1.0) / np.maximum(calls.members, 1)
-    part = np.where(np.isin(calls.kind, _TWICE_AROUND), 2.0 * part, part)
-    part = np.where(np.isin(calls.kind, _WHOLE_BUFFER), 1.0, part)
-    sent: Float64 = np.maximum(calls.size_bytes, 0) * part
-    return sent * 1e9 / (LINK_SHARE * link_bytes_per_s)
+def _links(situation: Situation, constants: Constants, tuning: Tuning) -> Links:
+    return links_of(situation.calls, with_stand_ins(situation.fabric), constants, tuning)
 
 
-def _fastest(latency: tuple[Float64, ...], wire_ns: Float64) -> Float64:
-    times = [
-        alpha + wire_ns / protocol.share for alpha, protocol in zip(latency, PROTOCOLS, strict=True)
-    ]
-    fastest: Float64 = np.minimum.reduce(times)
-    return fastest
+def _recorded(calls: Calls) -> Float64:
+    """Sizes, 0 where there is none."""
+    barrier = calls.kind == CollectiveKind.BARRIER
+    return np.where(barrier, 0, np.maximum(calls.size_bytes, 0)).astype(np.float64)
 
 
-def _wire_ns_of_measured(latency: tuple[Float64, ...], measured_ns: Float64) -> Float64:
-    """The inverse of `_fastest`; no bytes where the measured time is below every latency."""
-    wires = [
-        (measured_ns - alpha) * protocol.share
-        for alpha, protocol in zip(latency, PROTOCOLS, strict=True)
-    ]
-    wire_ns: Float64 = np.maximum(np.maximum.reduce(wires), 0.0)
-    return wire_ns
+def _times_ns(links: Links, size_bytes: Float64) -> Float64:
+    return np.where(links.calls.members > 1, fastest_ns(links, size_bytes), 0.0)
