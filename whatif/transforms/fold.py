@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ingest.vocab import TaskKind
-from replay.graph.arrays import Boundaries, Bool, Int64, TaskGraph
+from replay.graph.arrays import Bool, Boundaries, Int64, TaskGraph
 from replay.graph.csr import EdgeList, by_destination
 from whatif.models.bound import Bound
 

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from ingest.errors import ScenarioError, UsageError, nearest
+from ingest.units import BytesPerSecond, Rate
 from ingest.vocab import CollectiveKind, Phase, TaskKind
 from replay.graph.arrays import Bool, Collectives, Group, Int32, Int64, TaskGraph
 from replay.graph.outside import incomplete
@@ -23,6 +24,7 @@ from whatif.parallelism import (
     is_named,
     layout_of,
 )
+from whatif.topology import spread
 from whatif.transforms.base import Applied, Context, with_durations
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.machine import known
@@ -42,6 +44,20 @@ MOST_REPLICAS = 1_000_000
 PARTLY_FRAC = 0.5
 """Files are missing where more of the collectives than that lack members."""
 _GATHERING = (CollectiveKind.ALL_GATHER, CollectiveKind.GATHER, CollectiveKind.SCATTER)
+GBPS = 1e9 / 8.0
+USUAL_NIC_BYTES_PER_S = {
+    "volta": 50 * GBPS,
+    "ampere": 200 * GBPS,
+    "hopper": 400 * GBPS,
+    "blackwell": 400 * GBPS,
+    "cdna3": 400 * GBPS,
+    "cdna4": 400 * GBPS,
+}
+"""Share of one accelerator in the network of the usual node of its generation, one direction: DGX-1
+has 4 cards of 100 Gb/s for 8 GPUs, DGX A100 8 of 200, DGX H100 and B200 8 of 400 (user guides under
+https://docs.nvidia.com/dgx), nodes of MI300X 8 of 400 (https://instinct.docs.amd.com)."""
+USUAL_NIC_FACTOR = {Bound.NOMINAL: 1.0, Bound.LOW: 2.0, Bound.HIGH: 0.5}
+"""The range of an assumed network: clouds sell half of it, and the next generation has twice."""
 WEAK = "weak scaling: each replica keeps its batch and its kernels, the global batch follows"
 
 
@@ -87,6 +103,7 @@ class Replicas(
         staffed = _staffed(graph, layout, growth, spans.chosen, now.bound)
         waiting = staffed.graph
         target = _resized(waiting, layout, growth, spans)
+        now, network = _with_network(now, waiting, target)
         moved = retimed(waiting, now, now, changed=target)
         changed = _without_alone(moved.graph, spans)
         if growth.axis is Axis.SHARDED:
@@ -98,7 +115,7 @@ class Replicas(
                 moved.context,
                 samples_factor=context.samples_factor * growth.after / growth.before,
             ),
-            assumptions=tuple(_told(layout, growth, staffed)),
+            assumptions=(*_told(layout, growth, staffed), *network, *moved.assumptions),
         )
 
     def _groups(self, graph: TaskGraph) -> str | None:
@@ -232,13 +249,13 @@ def _grows(layout: Layout, group: int, growth: Growth) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Staffed:
-    """The run with the recorded ranks that stand for those to be, the slowest as slow as expected."""
+    """The run with the recorded ranks that stand for those to be."""
 
     graph: TaskGraph
     kept: tuple[int, ...]
     """Ranks; empty where all stay."""
     factor: float
-    """On the work of the slowest."""
+    """On the work of the slowest of them, so that it is as slow as expected."""
     waits_scaled: bool
     """Waits for members that are not in the files changed."""
 
@@ -260,7 +277,7 @@ def _staffed(
     return _Staffed(graph=changed, kept=(), factor=factor, waits_scaled=False)
 
 
-def _fewer(  # noqa: PLR0913  (what _staffed has found)
+def _fewer(
     graph: TaskGraph,
     growth: Growth,
     chosen: Bool,
@@ -349,6 +366,37 @@ def _grows_with_members(graph: TaskGraph, layout: Layout) -> Bool:
     scattered = (calls.kind == CollectiveKind.REDUCE_SCATTER) & (phase == Phase.FORWARD)
     grows: Bool = gathered | scattered
     return grows
+
+
+def _with_network(
+    context: Context, before: TaskGraph, after: TaskGraph
+) -> tuple[Context, tuple[str, ...]]:
+    """The machine with a network between nodes, where replicas now reach over several.
+
+    Raises:
+        ScenarioError: that network is not known, nor the kind of node.
+    """
+    domains = [spread(graph, context.places).domains for graph in (before, after)]
+    crossing = (domains[0] == 1) & (domains[1] > 1) & ~after.collectives.on_host
+    if not crossing.any():
+        return context, ()
+    nodes = int(domains[1][crossing].max())
+    told = f"replicas now reach over {nodes} nodes: {context.places.told}"
+    if context.links.nic_bytes_per_s is not None:
+        return context, (told,)
+    usual = USUAL_NIC_BYTES_PER_S.get(context.device.architecture if context.device else "")
+    if usual is None:
+        raise ScenarioError(
+            f"the replicas reach over {nodes} nodes, and the network between them is not known",
+            hint="--base-net RATE tells it (400Gbps), or --gpus-per-node N if they share a node",
+        )
+    rate = BytesPerSecond(usual * USUAL_NIC_FACTOR[context.bound])
+    fabric = replace(context.links, nic_bytes_per_s=rate)
+    shown = Rate(BytesPerSecond(usual), None).understood
+    assumed = (
+        f"network between nodes: {shown} per GPU, one direction (usual; --base-net RATE tells)"
+    )
+    return replace(context, fabric=fabric), (told, assumed)
 
 
 def _without_alone(graph: TaskGraph, spans: _Spans) -> TaskGraph:

@@ -1,8 +1,8 @@
 """All wait for the slowest replica: of more there is a slower one, of fewer a faster one.
 
-How long a replica works by itself is told by a replay without the collectives that join replicas. The spread
-of that over replicas and steps says how slow the slowest of another number is; the slowest of those
-that stand for them then works so much longer, and the waits of the others follow.
+How long a replica works by itself is told by a replay without the collectives that join replicas.
+How far that differs over replicas and steps says how slow the slowest of another number is. The
+slowest of those that stand for them then works so much longer, and the others wait for it.
 """
 
 from dataclasses import dataclass, replace
