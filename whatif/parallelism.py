@@ -14,6 +14,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from itertools import groupby
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,14 +124,13 @@ class Layout:
         """Ranks that do the same work on other samples: the whole data-parallel degree."""
         return self.degree(*REPLICATED)
 
-    def replicas_of(self, group: int) -> int:
-        """How many replicas the members of a group belong to."""
+    def span(self, group: int, axis: Axis) -> int:
+        """How many positions along an axis the members of a group have."""
         role = self.roles[group]
-        if role.axis in REPLICATED:
-            return self.degree(role.axis)
-        if role.axis is Axis.WORLD or (role.size == self.world_size and role.axis not in INNER):
-            return self.replicas
-        return 1
+        whole = role.axis is Axis.WORLD or (role.size >= self.world_size and role.axis not in INNER)
+        if role.axis in REPLICATED and axis in REPLICATED:
+            whole |= role.size >= self.replicas
+        return self.degree(axis) if whole or role.axis is axis else 1
 
     def replica(self, rank: int) -> int | None:
         """Number of the replica that the rank is part of; None where no communicator lists it."""
@@ -301,39 +301,50 @@ def _world_size(graph: TaskGraph, uses: list[_Use]) -> int:
 
 
 def _role(group: Group, use: _Use, *, given: bool) -> Role:
-    """Decide what a communicator is for."""
+    """Decide what a communicator is for: the first rule that knows it."""
     sharded, gathered = _gathers_parameters(use)
-    replicas = Axis.SHARDED if sharded else Axis.DATA
+    found = _Told(Axis.DATA, Confidence.GIVEN, "said to be data parallel") if given else None
+    for rule in _RULES:
+        found = found or rule(group, use)
+    axis, confidence, evidence = found or _Told(
+        Axis.UNCLEAR, Confidence.NONE, "neither gradients nor parameters seen"
+    )
+    if axis is Axis.DATA and sharded:
+        axis = Axis.SHARDED
+    return Role(
+        axis=axis,
+        size=use.size,
+        confidence=confidence,
+        evidence=evidence + (gathered if axis in REPLICATED else ""),
+        parameters_gathered=sharded,
+    )
 
-    def role(axis: Axis, confidence: Confidence, evidence: str) -> Role:
-        return Role(
-            axis=axis,
-            size=use.size,
-            confidence=confidence,
-            evidence=evidence + (gathered if axis in REPLICATED else ""),
-            parameters_gathered=sharded,
-        )
 
-    if given:
-        return role(replicas, Confidence.GIVEN, "said to be data parallel")
-    named = _axis_by_name(group)
-    if named is not None:
-        axis = replicas if named is Axis.DATA else named
-        return role(axis, Confidence.NAMED, f"named {group.description or group.name}")
-    if not use.weight:
-        return role(Axis.UNCLEAR, Confidence.NONE, "no call of it in the steps")
+class _Told(NamedTuple):
+    """What a rule makes of a communicator."""
+
+    axis: Axis
+    confidence: Confidence
+    evidence: str
+
+
+def _by_name(group: Group, _: _Use) -> _Told | None:
+    axis = _axis_by_name(group)
+    if axis is None:
+        return None
+    return _Told(axis, Confidence.NAMED, f"named {group.description or group.name}")
+
+
+def _by_kinds(_: Group, use: _Use) -> _Told | None:
+    """What sends, receives and exchanges alone say."""
     kinds = {kind for kind, _ in use.weight} - {CollectiveKind.UNKNOWN, CollectiveKind.BARRIER}
+    if not use.weight:
+        return _Told(Axis.UNCLEAR, Confidence.NONE, "no call of it in the steps")
     if kinds and kinds <= _BETWEEN_TWO:
-        return role(Axis.PIPELINE, Confidence.PHASE, "only sends and receives")
-    if use.sum(_REDUCTIONS, (Phase.FORWARD, *_AFTER_FORWARD)):
-        return role(*_by_phase(use, replicas))
-    if use.sum(_REDUCTIONS):
-        return role(*_by_place(use, replicas))
+        return _Told(Axis.PIPELINE, Confidence.PHASE, "only sends and receives")
     if kinds == {CollectiveKind.ALL_TO_ALL}:
-        return role(Axis.EXPERT, Confidence.PHASE, "only all-to-all")
-    if sharded:
-        return role(Axis.SHARDED, Confidence.PHASE, "no gradients seen")
-    return role(Axis.UNCLEAR, Confidence.NONE, "neither gradients nor parameters seen")
+        return _Told(Axis.EXPERT, Confidence.PHASE, "only all-to-all")
+    return None
 
 
 def _axis_by_name(group: Group) -> Axis | None:
@@ -367,30 +378,44 @@ def _gathers_parameters(use: _Use) -> tuple[bool, str]:
     return False, ""
 
 
-def _by_phase(use: _Use, replicas: Axis) -> tuple[Axis, Confidence, str]:
+def _by_phase(_: Group, use: _Use) -> _Told | None:
+    """In which phases it reduces."""
     after = use.sum(_REDUCTIONS, _AFTER_FORWARD)
+    if not use.sum(_REDUCTIONS, (Phase.FORWARD, *_AFTER_FORWARD)):
+        return None
     ahead = use.sum((CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE), (Phase.FORWARD,))
     if use.sum((CollectiveKind.ALL_GATHER,), (Phase.FORWARD,)):
         ahead += use.sum((CollectiveKind.REDUCE_SCATTER,), (Phase.FORWARD,))
     share = ahead / (ahead + after) if ahead + after else 0.0
     if share < LITTLE_FRAC and after:
         told = f"gradients reduced after forward, {use.told(after)}"
-        return replicas, Confidence.PHASE, told
+        return _Told(Axis.DATA, Confidence.PHASE, told)
+    told = f"{share:.0%} of the reductions lie in forward"
     if share >= FORWARD_FRAC:
-        told = f"{share:.0%} of the reductions lie in forward, {use.told(ahead)}"
-        return Axis.TENSOR, Confidence.PHASE, told
-    return Axis.UNCLEAR, Confidence.NONE, f"{share:.0%} of the reductions lie in forward"
+        return _Told(Axis.TENSOR, Confidence.PHASE, f"{told}, {use.told(ahead)}")
+    return _Told(Axis.UNCLEAR, Confidence.NONE, told)
 
 
-def _by_place(use: _Use, replicas: Axis) -> tuple[Axis, Confidence, str]:
+def _by_place(_: Group, use: _Use) -> _Told | None:
+    """Where in the step it reduces, of phases that are not recorded."""
     total = use.sum(_REDUCTIONS)
+    if not total:
+        return None
     share = use.early / total
     told = f"{share:.0%} of the reductions begin in the first {EARLY:.0%} of the step"
     if share < EARLY_FRAC:
-        return replicas, Confidence.PLACE, f"{told} ({use.told(total)} in all)"
+        return _Told(Axis.DATA, Confidence.PLACE, f"{told} ({use.told(total)} in all)")
     if share >= EARLY / 2:
-        return Axis.TENSOR, Confidence.PLACE, told
-    return Axis.UNCLEAR, Confidence.NONE, told
+        return _Told(Axis.TENSOR, Confidence.PLACE, told)
+    return _Told(Axis.UNCLEAR, Confidence.NONE, told)
+
+
+def _by_parameters(_: Group, use: _Use) -> _Told | None:
+    sharded, _told = _gathers_parameters(use)
+    return _Told(Axis.DATA, Confidence.PHASE, "no gradients seen") if sharded else None
+
+
+_RULES = (_by_name, _by_kinds, _by_phase, _by_place, _by_parameters)
 
 
 def _largest(roles: list[Role], axis: Axis) -> int:

@@ -233,7 +233,9 @@ def spread(graph: TaskGraph, topology: Topology) -> Spread:
         for expected in np.unique(calls.members_expected[partial[calls.group[partial] == group]]):
             rows = partial[calls.group[partial] == group]
             rows = rows[calls.members_expected[rows] == expected]
-            members = np.array(graph.groups[group].ranks or range(int(expected)), np.int64)
+            ranks = graph.groups[group].ranks
+            whole = len(ranks) >= expected
+            members = np.array(ranks if whole else range(int(expected)), np.int64)
             domains[rows], largest[rows], sites[rows], pairs[rows] = _of_ranks(members, topology)
     most = calls.members_expected.astype(np.int64)
     return Spread(

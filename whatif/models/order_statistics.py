@@ -1,10 +1,10 @@
 """How late the last of many is: the expected largest of independent times, by their spread.
 
 All members of a collective wait for the last one, so more replicas wait longer although each is as
-fast as before. Nominal: times spread as a normal distribution (Blom 1958, "Statistical Estimates
-and Transformed Beta-Variables": the largest of n lies at quantile (n - 3/8) / (n + 1/4), within
-1 % from 2 on). The bounds: the recorded slowest is the slowest of all, and an exponential tail, whose
-largest of n lies at the n-th harmonic number (Renyi 1953, "On the theory of order statistics").
+fast as before. Nominal: times spread as a normal distribution, whose largest of n lies at quantile
+(n - 3/8) / (n + 1/4) (Blom 1958, "Statistical Estimates and Transformed Beta-Variables"). The
+bounds: the recorded slowest is the slowest of all, and an exponential tail, whose largest of n lies
+at the n-th harmonic number (Renyi 1953, "On the theory of order statistics").
 """
 
 import math
@@ -13,8 +13,8 @@ from statistics import NormalDist
 from whatif.models.bound import Bound
 
 SOURCE = (
-    "the last of more replicas is later (of fewer, earlier) by the measured spread: normal; "
-    "the range from no difference to an exponential tail"
+    "Its spread over ranks and steps is taken for normal; the range goes from no change to an "
+    "exponential tail"
 )
 EULER_GAMMA = 0.5772156649015329
 

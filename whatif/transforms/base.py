@@ -28,6 +28,9 @@ class Context:
     """What ratios refer to; None before the first change of a link."""
     samples_factor: float = 1.0
     """Samples of a step of the whole job, against the recorded run."""
+    replica_spread_ns: float | None = None
+    """Standard deviation of what replicas work by themselves in a step, as recorded; None before a
+    what-if has measured it."""
 
     @property
     def links(self) -> Fabric:

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 from msgspec import Struct
 
 from ingest.errors import ScenarioError, UsageError, nearest
 from ingest.units import BytesPerSecond, Rate
-from ingest.vocab import CollectiveKind, Phase, TaskKind
-from replay.graph.arrays import Bool, Collectives, Group, Int32, Int64, TaskGraph
+from ingest.vocab import TaskKind
+from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import order_statistics
 from whatif.models.bound import Bound
 from whatif.parallelism import (
-    INNER,
     REPLICATED,
     Axis,
     Confidence,
@@ -27,6 +25,7 @@ from whatif.parallelism import (
 from whatif.topology import spread
 from whatif.transforms.base import Applied, Context, with_durations
 from whatif.transforms.fold import roles_kept, without_ranks
+from whatif.transforms.growth import Growth, Spans, resized, spans_of, stride_of
 from whatif.transforms.machine import known
 from whatif.transforms.remove import taken_out
 from whatif.transforms.retime import retimed
@@ -35,7 +34,7 @@ from whatif.transforms.slowest import (
     OwnSteps,
     own_steps,
     slowest_of_fewer,
-    slowest_of_more,
+    spread_ns,
     with_outside_waits,
     with_slowest,
 )
@@ -43,7 +42,6 @@ from whatif.transforms.slowest import (
 MOST_REPLICAS = 1_000_000
 PARTLY_FRAC = 0.5
 """Files are missing where more of the collectives than that lack members."""
-_GATHERING = (CollectiveKind.ALL_GATHER, CollectiveKind.GATHER, CollectiveKind.SCATTER)
 GBPS = 1e9 / 8.0
 USUAL_NIC_BYTES_PER_S = {
     "volta": 50 * GBPS,
@@ -99,10 +97,13 @@ class Replicas(
             reason = f"the run has {self.replicas} replicas already"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         now = known(graph, context)
-        spans = _spans(graph, layout, growth)
-        staffed = _staffed(graph, layout, growth, spans.chosen, now.bound)
+        spans = spans_of(graph, layout, growth)
+        if not spans.chosen.any():
+            reason = f"no collective of the {layout.replicas} replicas in the steps"
+            return Applied(graph=graph, label=label, context=context, no_effect=reason)
+        staffed = _staffed(graph, layout, growth, spans.chosen, now)
         waiting = staffed.graph
-        target = _resized(waiting, layout, growth, spans)
+        target = resized(waiting, layout, growth, spans)
         now, network = _with_network(now, waiting, target)
         moved = retimed(waiting, now, now, changed=target)
         changed = _without_alone(moved.graph, spans)
@@ -114,6 +115,7 @@ class Replicas(
             context=replace(
                 moved.context,
                 samples_factor=context.samples_factor * growth.after / growth.before,
+                replica_spread_ns=staffed.spread_ns,
             ),
             assumptions=(*_told(layout, growth, staffed), *network, *moved.assumptions),
         )
@@ -125,32 +127,6 @@ class Replicas(
         raise ScenarioError(
             f"no communicator is named `{self.groups}`", hint=nearest(self.groups, names)
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
-    """The axis whose degree changes, and how its ranks are numbered."""
-
-    axis: Axis
-    before: int
-    after: int
-    stride: int
-    """From a rank to its counterpart in the next replica."""
-    world_before: int
-    world_after: int
-
-    def moved(self, ranks: Int64) -> Int64:
-        """New numbers of ranks at the same places; of replicas that are gone those of the last."""
-        low = ranks % self.stride
-        place = ranks // self.stride % self.before
-        high = ranks // (self.stride * self.before)
-        new: Int64 = low + self.stride * (np.minimum(place, self.after - 1) + high * self.after)
-        return new
-
-    def members(self, ranks: Int64) -> Int64:
-        """New members of a communicator along the axis, whose members were `ranks`."""
-        first = int(self.moved(ranks[:1] - ranks[:1] // self.stride % self.before * self.stride)[0])
-        return first + self.stride * np.arange(self.after, dtype=np.int64)
 
 
 def _growth(graph: TaskGraph, layout: Layout, replicas: int) -> Growth:
@@ -175,7 +151,7 @@ def _growth(graph: TaskGraph, layout: Layout, replicas: int) -> Growth:
         axis=axis,
         before=before,
         after=after,
-        stride=_stride(graph, layout, axis),
+        stride=stride_of(graph, layout, axis),
         world_before=layout.world_size,
         world_after=layout.world_size * after // before,
     )
@@ -199,103 +175,81 @@ def _no_replicas(graph: TaskGraph, layout: Layout) -> ScenarioError:
     )
 
 
-def _stride(graph: TaskGraph, layout: Layout, axis: Axis) -> int:
-    """By a communicator whose ranks are known; else ranks that share a replica are neighbours."""
-    for group, role in zip(graph.groups, layout.roles, strict=True):
-        if role.axis is axis and len(group.ranks) > 1:
-            ranks = sorted(group.ranks)
-            return max(ranks[1] - ranks[0], 1)
-    outside = layout.degree(Axis.SHARDED) if axis is Axis.DATA else 1
-    return outside * prod(layout.degree(inner) for inner in INNER if inner is not Axis.PIPELINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spans:
-    """Replicas that the members of each collective belong to, along the axis that changes."""
-
-    chosen: Bool
-    """The number changes."""
-    before: Int64
-    after: Int64
-
-
-def _spans(graph: TaskGraph, layout: Layout, growth: Growth) -> _Spans:
-    of_group = np.array(
-        [
-            (growth.before, growth.after) if _grows(layout, number, growth) else (1, 1)
-            for number in range(len(graph.groups))
-        ],
-        np.int64,
-    ).reshape(-1, 2)
-    calls = graph.collectives
-    # A send or an exchange between two has them, however many its communicator joins.
-    sizes = np.array([role.size for role in layout.roles], np.int64)
-    whole = calls.members_expected == sizes[calls.group]
-    before, after = of_group[calls.group].T
-    return _Spans(
-        chosen=whole & (before != after),
-        before=np.where(whole, before, 1),
-        after=np.where(whole, after, 1),
-    )
-
-
-def _grows(layout: Layout, group: int, growth: Growth) -> bool:
-    """The members of a communicator lie in all replicas along the axis."""
-    role = layout.roles[group]
-    if role.axis in REPLICATED:
-        return role.axis is growth.axis
-    return layout.replicas_of(group) > 1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Staffed:
     """The run with the recorded ranks that stand for those to be."""
 
     graph: TaskGraph
-    kept: tuple[int, ...]
-    """Ranks; empty where all stay."""
-    factor: float
+    spread_ns: float
+    """Of the replicas as recorded."""
+    kept: tuple[int, ...] = ()
+    """Ranks that stay; empty where all do."""
+    factor: float = 1.0
     """On the work of the slowest of them, so that it is as slow as expected."""
-    waits_scaled: bool
+    waits_scaled: bool = False
     """Waits for members that are not in the files changed."""
 
 
 def _staffed(
-    graph: TaskGraph, layout: Layout, growth: Growth, chosen: Bool, bound: Bound
+    graph: TaskGraph, layout: Layout, growth: Growth, chosen: Bool, context: Context
 ) -> _Staffed:
     """All replicas in the files, or of more than shall be those that represent a draw of them."""
-    replica_of = _replicas_of_ranks(graph, layout, growth)
-    own = own_steps(graph, chosen, replica_of)
-    if growth.after < len(own.replica):
-        return _fewer(graph, growth, chosen, replica_of, own, bound)
-    # A few of a whole set lack members too: those at the edges of the recording.
-    if incomplete(graph.collectives)[chosen].mean() > PARTLY_FRAC:
+    here = _Here.of(graph, layout, growth, chosen)
+    spread = context.replica_spread_ns
+    spread = spread_ns(here.own.step_ns) if spread is None else spread
+    bound, files = context.bound, len(here.own.replica)
+    # A few collectives of a whole set lack members too: those at the edges of the recording.
+    partly = bool(incomplete(graph.collectives)[chosen].mean() > PARTLY_FRAC)
+    if growth.after < files:
+        return _fewer(here, growth, spread, bound)
+    if partly and growth.after == files:
+        return _Staffed(graph=_without_outside_waits(graph, chosen), spread_ns=spread)
+    if partly:
         scaled = with_outside_waits(graph, chosen, growth.before, growth.after, bound)
-        return _Staffed(graph=scaled, kept=(), factor=1.0, waits_scaled=True)
-    wanted_ns = slowest_of_more(own.step_ns, growth.before, growth.after, bound)
-    changed, factor = with_slowest(graph, chosen, replica_of, wanted_ns)
-    return _Staffed(graph=changed, kept=(), factor=factor, waits_scaled=False)
+        return _Staffed(graph=scaled, waits_scaled=True, spread_ns=spread)
+    later_ns = order_statistics.later_by(growth.before, growth.after, bound) * spread
+    wanted_ns = here.own.step_ns.max(axis=0) + later_ns
+    changed, factor = with_slowest(graph, chosen, here.replica_of, wanted_ns)
+    return _Staffed(graph=changed, factor=factor, spread_ns=spread)
 
 
-def _fewer(
-    graph: TaskGraph,
-    growth: Growth,
-    chosen: Bool,
-    replica_of: dict[int, int],
-    own: OwnSteps,
-    bound: Bound,
-) -> _Staffed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Here:
+    """The replicas in the files."""
+
+    graph: TaskGraph
+    chosen: Bool
+    """Collectives that join replicas."""
+    replica_of: dict[int, int]
+    """By rank."""
+    own: OwnSteps
+
+    @classmethod
+    def of(cls, graph: TaskGraph, layout: Layout, growth: Growth, chosen: Bool) -> "_Here":
+        replica_of = _replicas_of_ranks(graph, layout, growth)
+        own = own_steps(graph, chosen, replica_of)
+        return cls(graph=graph, chosen=chosen, replica_of=replica_of, own=own)
+
+
+def _fewer(here: _Here, growth: Growth, spread: float, bound: Bound) -> _Staffed:
     """With fewer replicas than there are files: those that are waited for are all among them."""
+    own = here.own
     kept = own.replica[roles_kept(own.step_ns.sum(axis=1), growth.after, bound)]
-    staying = {rank: place for rank, place in replica_of.items() if place in kept}
-    changed, factor = without_ranks(graph, frozenset(replica_of) - frozenset(staying)), 1.0
-    outside = np.append(chosen & incomplete(graph.collectives), False)[graph.tasks.collective]
-    outside &= (graph.tasks.kind == TaskKind.ARRIVE) & ~graph.tasks.fixed
-    changed = with_durations(changed, np.where(outside, 0, graph.tasks.dur_ns))
+    staying = {rank: place for rank, place in here.replica_of.items() if place in kept}
+    changed = without_ranks(here.graph, frozenset(here.replica_of) - frozenset(staying))
+    changed, factor = _without_outside_waits(changed, here.chosen), 1.0
     if bound is Bound.NOMINAL:
         wanted_ns = slowest_of_fewer(own.step_ns, growth.after)
-        changed, factor = with_slowest(changed, chosen, staying, wanted_ns)
-    return _Staffed(graph=changed, kept=tuple(sorted(staying)), factor=factor, waits_scaled=False)
+        changed, factor = with_slowest(changed, here.chosen, staying, wanted_ns)
+    kept_ranks = tuple(sorted(staying))
+    return _Staffed(graph=changed, kept=kept_ranks, factor=factor, spread_ns=spread)
+
+
+def _without_outside_waits(graph: TaskGraph, chosen: Bool) -> TaskGraph:
+    tasks = graph.tasks
+    outside = np.append(chosen & incomplete(graph.collectives), False)[tasks.collective]
+    outside &= (tasks.kind == TaskKind.ARRIVE) & ~tasks.fixed
+    return with_durations(graph, np.where(outside, 0, tasks.dur_ns))
 
 
 def _replicas_of_ranks(graph: TaskGraph, layout: Layout, growth: Growth) -> dict[int, int]:
@@ -306,66 +260,6 @@ def _replicas_of_ranks(graph: TaskGraph, layout: Layout, growth: Growth) -> dict
         return {rank: rank if place is None else place for rank, place in places.items()}
     known_places = {rank: place for rank, place in places.items() if place is not None}
     return known_places if len(known_places) == len(ranks) else dict.fromkeys(ranks, 0)
-
-
-def _resized(graph: TaskGraph, layout: Layout, growth: Growth, spans: _Spans) -> TaskGraph:
-    """The graph with the new members and sizes of its collectives."""
-    groups = tuple(
-        _moved_group(group, layout, number, growth) for number, group in enumerate(graph.groups)
-    )
-    return replace(
-        graph,
-        groups=groups,
-        collectives=_moved_calls(graph, layout, spans),
-        world_size=growth.world_after,
-    )
-
-
-def _moved_group(group: Group, layout: Layout, number: int, growth: Growth) -> Group:
-    role, ranks = layout.roles[number], np.array(sorted(group.ranks), np.int64)
-    if not _grows(layout, number, growth):
-        return replace(group, ranks=tuple(growth.moved(ranks).tolist()))
-    size = role.size * growth.after // growth.before
-    if role.size == growth.world_before:
-        ranks = np.arange(growth.world_after, dtype=np.int64)
-    elif len(ranks) == growth.before:
-        ranks = growth.members(ranks)
-    else:
-        ranks = np.zeros(0, np.int64)
-    return replace(group, ranks=tuple(ranks.tolist()), size=size)
-
-
-def _moved_calls(graph: TaskGraph, layout: Layout, spans: _Spans) -> Collectives:
-    """Members by the replicas, sizes by what the bytes are."""
-    calls = graph.collectives
-    expected: Int32 = (calls.members_expected * spans.after // spans.before).astype(np.int32)
-    seen = np.where(incomplete(calls), np.minimum(calls.members_seen, expected), expected)
-    grows = spans.chosen & _grows_with_members(graph, layout) & (calls.size_bytes > 0)
-    size_bytes = np.where(grows, calls.size_bytes * spans.after // spans.before, calls.size_bytes)
-    return replace(
-        calls,
-        members_expected=np.where(spans.chosen, expected, calls.members_expected),
-        members_seen=np.where(spans.chosen, seen, calls.members_seen).astype(np.int32),
-        size_bytes=size_bytes,
-    )
-
-
-def _grows_with_members(graph: TaskGraph, layout: Layout) -> Bool:
-    """Per collective: each member adds bytes of its own.
-
-    All-gathers of anything but parameters, and reduce-scatters of activations in forward (row-wise
-    sharded tables). Gradients and parameters have the same bytes over any number of replicas; an
-    all-to-all sends as much from each member, to more of them.
-    """
-    tasks, calls = graph.tasks, graph.collectives
-    phase = np.full(len(calls.kind), Phase.UNKNOWN, np.int8)
-    transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
-    phase[tasks.collective[transfer]] = tasks.phase[transfer]
-    parameters = np.array([role.parameters_gathered for role in layout.roles], bool)[calls.group]
-    gathered = np.isin(calls.kind, [int(kind) for kind in _GATHERING]) & ~parameters
-    scattered = (calls.kind == CollectiveKind.REDUCE_SCATTER) & (phase == Phase.FORWARD)
-    grows: Bool = gathered | scattered
-    return grows
 
 
 def _with_network(
@@ -399,7 +293,7 @@ def _with_network(
     return replace(context, fabric=fabric), (told, assumed)
 
 
-def _without_alone(graph: TaskGraph, spans: _Spans) -> TaskGraph:
+def _without_alone(graph: TaskGraph, spans: Spans) -> TaskGraph:
     """The graph without collectives that have one member left."""
     tasks = graph.tasks
     alone = np.append(spans.chosen & (graph.collectives.members_expected == 1), False)
@@ -409,22 +303,38 @@ def _without_alone(graph: TaskGraph, spans: _Spans) -> TaskGraph:
 
 def _told(layout: Layout, growth: Growth, staffed: _Staffed) -> Iterator[str]:
     yield WEAK
-    sure = {role.confidence for role in layout.roles if role.axis in REPLICATED}
-    evidence = [role.evidence for role in layout.roles if role.axis in REPLICATED]
-    doubt = " (by place in the step, phases are not recorded)" if Confidence.PLACE in sure else ""
-    yield f"layout: {layout.label}{doubt}: {evidence[0] if evidence else 'by elimination'}"
-    if staffed.kept:
+    yield _layout_told(layout)
+    if staffed.kept and growth.after == 1:
         shown = ", ".join(map(str, staffed.kept))
-        yield f"recorded ranks {shown} stand for the {growth.after} replicas, as a draw would"
-    if staffed.factor != 1:
+        yield f"rank {shown} stands for the replica, as fast as the mean of those recorded"
+    elif staffed.kept:
+        shown = ", ".join(map(str, staffed.kept))
+        yield (
+            f"recorded ranks {shown} stand for the {growth.after} replicas, the slowest as slow as "
+            "that of a draw from all"
+        )
+    elif staffed.factor != 1:
         yield (
             f"the slowest of {growth.after} replicas: work x{staffed.factor:.3f} of the slowest "
-            f"here; {order_statistics.SOURCE}"
+            f"recorded. {order_statistics.SOURCE}"
         )
-    elif staffed.waits_scaled:
-        yield f"waits for ranks without a file scale; {order_statistics.SOURCE}"
+    elif staffed.waits_scaled and growth.after > 1:
+        yield f"waits for ranks without a file scale. {order_statistics.SOURCE}"
     if growth.axis is Axis.SHARDED:
+        part = "all" if growth.after == 1 else f"1/{growth.after}"
         yield (
-            f"each replica holds 1/{growth.after} of the sharded state instead of "
-            f"1/{growth.before}: the optimizer's work follows, whether it fits is not checked"
+            f"each replica holds {part} of the sharded state instead of 1/{growth.before}: the "
+            "optimizer's work follows, whether it fits is not checked"
         )
+
+
+def _layout_told(layout: Layout) -> str:
+    """What was taken for the layout, and why."""
+    replicated = [role for role in layout.roles if role.axis in REPLICATED]
+    if not replicated:
+        return f"layout: {layout.label}, by elimination"
+    role = max(replicated, key=lambda role: (role.parameters_gathered, role.size))
+    doubt = ""
+    if role.confidence is Confidence.PLACE:
+        doubt = " (phases are not recorded)"
+    return f"layout: {layout.label}{doubt}: {role.evidence}"

@@ -13,6 +13,7 @@ from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from whatif.models import gloo
+from whatif.models.bound import Bound
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
 from whatif.models.fabric import Fabric, Shape
@@ -106,15 +107,34 @@ def _on(
         new_ns[on_host] = _resized(moved_ns, anchor.graph, graph, number[on_host], context)
     for rows, base, new in _by_link(anchor, graph, context, number):
         rows &= ~on_host
-        new_ns[rows] = model.scaled_ns(
+        new_ns[rows] = _scaled(
             anchor.graph.tasks.dur_ns[ids[rows]],
-            before=calls_of(anchor.graph, anchor.topology, number[rows]),
-            base=base,
-            after=calls_of(graph, context.places, number[rows]),
-            new=new,
-            bound=context.bound,
+            (calls_of(anchor.graph, anchor.topology, number[rows]), base),
+            (calls_of(graph, context.places, number[rows]), new),
+            context.bound,
         )
     return new_ns, host
+
+
+def _scaled(
+    measured_ns: Int64, before: tuple[Calls, Fabric], after: tuple[Calls, Fabric], bound: Bound
+) -> Int64:
+    """Measured times of calls on other links, or of other calls.
+
+    What a transfer inside a node took beyond the model (beside other work, on few channels) says
+    nothing of the network. Where calls now cross it, that stays as long as it was.
+    """
+    (calls, base), (new_calls, new) = before, after
+    scaled_ns = model.scaled_ns(
+        measured_ns, before=calls, base=base, after=new_calls, new=new, bound=bound
+    )
+    leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
+    if not leaving.any():
+        return scaled_ns
+    beyond_ns = np.maximum(measured_ns - model.model_ns(calls, base, bound), 0.0)
+    added_ns = model.model_ns(new_calls, new, bound) + beyond_ns
+    leaving &= np.isfinite(added_ns)
+    return np.where(leaving, np.rint(np.where(leaving, added_ns, 0.0)), scaled_ns).astype(np.int64)
 
 
 def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:

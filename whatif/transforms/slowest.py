@@ -17,7 +17,7 @@ from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.outside import incomplete, outside_waiters
 from replay.results.metrics import step_times
 from whatif.models.bound import Bound
-from whatif.models.order_statistics import later_by, wait_ratio
+from whatif.models.order_statistics import wait_ratio
 from whatif.transforms.base import with_durations
 
 Float64 = NDArray[np.float64]
@@ -92,20 +92,15 @@ def slowest_of_fewer(step_ns: Float64, count: int) -> Float64:
     return expected
 
 
-def slowest_of_more(step_ns: Float64, before: int, after: int, bound: Bound) -> Float64:
-    """Expected slowest step of `after` replicas, per step, by the spread of the recorded ones.
+def spread_ns(step_ns: Float64) -> float:
+    """Standard deviation over the replicas, pooled over the steps; 0 of one replica.
 
     Args:
         step_ns: shape (replicas, steps).
-        before: replicas of the run as it is.
-        after: replicas to be.
-        bound: of the spread.
     """
-    slowest: Float64 = step_ns.max(axis=0)
     if len(step_ns) == 1:
-        return slowest
-    spread_ns = float(np.sqrt(step_ns.var(axis=0, ddof=1).mean()))
-    return slowest + later_by(before, after, bound) * spread_ns
+        return 0.0
+    return float(np.sqrt(step_ns.var(axis=0, ddof=1).mean()))
 
 
 def with_slowest(
