@@ -188,7 +188,7 @@ def group_label(group: Group, size: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """What a communicator carried in the steps, as weights: bytes, or ns where sizes lack."""
+    """What communicators of the same members carried, as weights: bytes, or ns where sizes lack."""
 
     size: int
     weight: Mapping[tuple[CollectiveKind, Phase], float]
@@ -213,20 +213,31 @@ class _Use:
 
 
 def _uses(graph: TaskGraph) -> list[_Use]:
-    """Of every communicator what it carried in the steps."""
+    """Of every communicator what it, and others of the same members, carried in the steps."""
     calls, tasks = graph.collectives, graph.tasks
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)[::-1]
     task = np.full(len(calls.kind), NONE, np.int64)
     task[tasks.collective[transfer]] = transfer
     counted = (task >= 0) & (tasks.step[task] >= 0) & ~tasks.fixed[task]
     place_frac = _places(graph, task)
+    sizes = [_size(graph, number) for number in range(len(graph.groups))]
+    members = [
+        group.ranks if len(group.ranks) == size else (size,)
+        for group, size in zip(graph.groups, sizes, strict=True)
+    ]
     uses = []
-    for number, group in enumerate(graph.groups):
-        mine = np.flatnonzero((calls.group == number) & counted)
-        members = calls.members_expected[calls.group == number]
-        size = max(group.size, int(members.max(initial=0)))
+    for number, size in enumerate(sizes):
+        alike = [other for other, key in enumerate(members) if key == members[number]]
+        mine = np.flatnonzero(np.isin(calls.group, alike) & counted)
         uses.append(_use(graph, mine, tasks.phase[task[mine]], place_frac[mine], size))
     return uses
+
+
+def _size(graph: TaskGraph, group: int) -> int:
+    """Members of a communicator: as recorded, or as many as take part in one of its calls."""
+    calls = graph.collectives
+    most = int(calls.members_expected[calls.group == group].max(initial=0))
+    return max(graph.groups[group].size, most)
 
 
 def _use(graph: TaskGraph, mine: Int64, phase: Int8, place_frac: Float64, size: int) -> _Use:

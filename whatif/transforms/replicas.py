@@ -14,6 +14,7 @@ from replay.graph.outside import incomplete
 from whatif.models import order_statistics
 from whatif.models.bound import Bound
 from whatif.parallelism import (
+    INNER,
     REPLICATED,
     Axis,
     Confidence,
@@ -163,7 +164,7 @@ def _no_replicas(graph: TaskGraph, layout: Layout) -> ScenarioError:
         for group, role in zip(graph.groups, layout.roles, strict=True)
         if role.axis is Axis.UNCLEAR and role.size > 1
     ]
-    if unclear:
+    if unclear and layout.world_size > layout.degree(*INNER):
         return ScenarioError(
             f"cannot tell which communicators join replicas: {', '.join(unclear)}",
             hint="--dp N@NAME says it (N@'*': all of them)",

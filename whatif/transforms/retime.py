@@ -5,7 +5,7 @@ only how its parts change counts. Both times are of the same measured ones, howe
 stand between, so that a change and its reverse leave nothing behind.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -122,19 +122,37 @@ def _scaled(
     """Measured times of calls on other links, or of other calls.
 
     What a transfer inside a node took beyond the model (beside other work, on few channels) says
-    nothing of the network. Where calls now cross it, that stays as long as it was.
+    nothing of the network. Where calls now leave their node, only the part inside it scales, and
+    what the model adds for the network comes on top.
     """
     (calls, base), (new_calls, new) = before, after
-    scaled_ns = model.scaled_ns(
-        measured_ns, before=calls, base=base, after=new_calls, new=new, bound=bound
+    inside = replace(
+        new_calls,
+        members=np.where(
+            new_calls.nodes > 1, np.maximum(new_calls.largest_node, 2), new_calls.members
+        ),
+        nodes=np.ones_like(new_calls.nodes),
+        sites=np.ones_like(new_calls.sites),
     )
     leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
-    if not leaving.any():
-        return scaled_ns
-    beyond_ns = np.maximum(measured_ns - model.model_ns(calls, base, bound), 0.0)
-    added_ns = model.model_ns(new_calls, new, bound) + beyond_ns
+    target = _chosen(leaving, inside, new_calls)
+    scaled_ns = model.scaled_ns(
+        measured_ns, before=calls, base=base, after=target, new=new, bound=bound
+    )
+    added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
     leaving &= np.isfinite(added_ns)
-    return np.where(leaving, np.rint(np.where(leaving, added_ns, 0.0)), scaled_ns).astype(np.int64)
+    added_ns = np.where(leaving, np.maximum(added_ns, 0.0), 0.0)
+    return scaled_ns + np.rint(added_ns).astype(np.int64)
+
+
+def _chosen(rows: Bool, one: Calls, other: Calls) -> Calls:
+    """Rows of `one`, for the rest those of `other`."""
+    return Calls(
+        **{
+            field.name: np.where(rows, getattr(one, field.name), getattr(other, field.name))
+            for field in fields(Calls)
+        }
+    )
 
 
 def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
