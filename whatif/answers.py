@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.engine.batch import replay_batch
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.engine.settle import Coupling, settle
-from replay.graph.arrays import TaskGraph
+from replay.graph.arrays import Int64, TaskGraph
 from replay.results.metrics import StepTimes, step_times, step_times_of_ends
 from whatif.couplings.registry import couplings_of
 
@@ -21,8 +21,25 @@ class Answers:
     residuals: bool = True
 
     @classmethod
-    def of(cls, graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> "Answers":
-        """For variants of `graph`, whose replay is `schedule` (with residuals or without)."""
+    def of(
+        cls,
+        graph: TaskGraph,
+        schedule: Schedule,
+        *,
+        recorded_latency_ns: Int64 | None = None,
+        residuals: bool = True,
+    ) -> "Answers":
+        """For variants of `graph`, whose replay is `schedule` (with residuals or without).
+
+        Args:
+            graph: of the unchanged run.
+            schedule: its replay.
+            recorded_latency_ns: per collective, where a scenario says more than the graph.
+            residuals: as for `replay`.
+        """
+        if recorded_latency_ns is not None:
+            calls = replace(graph.collectives, latency_ns=recorded_latency_ns)
+            graph = replace(graph, collectives=calls)
         return cls(couplings=couplings_of(graph, schedule), residuals=residuals)
 
     def settled(self, plain: TaskGraph) -> tuple[TaskGraph, Schedule]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ingest.units import Nanos
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import DEVICE_KINDS, EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Bool, TaskGraph
@@ -58,6 +60,7 @@ class Changed:
     """A graph after a whole stack of what-ifs."""
 
     graph: TaskGraph
+    context: Context
     labels: tuple[str, ...]
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
@@ -71,11 +74,11 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         ScenarioError: the scenario does not fit this trace.
     """
     changed = apply_all(graph, scenario)
-    answers = Answers.of(graph, baseline.schedule)
+    base = _Base(graph=graph, baseline=baseline, scenario=scenario, changed=changed)
+    answers = base.answers(graph, baseline.schedule)
     settled, schedule = answers.settled(changed.graph)
     predicted = step_times(settled, schedule)
-    base = _Base(graph=graph, baseline=baseline, answers=answers)
-    candidates = [int(predicted.mean_ns), *_bounds(base, scenario, changed, predicted)]
+    candidates = [int(predicted.mean_ns), *_bounds(base, answers, predicted)]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
@@ -111,6 +114,7 @@ def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL
             no_effect.append(f"{transform.flag}: {applied.no_effect}")
     return Changed(
         graph=graph,
+        context=context,
         labels=tuple(labels),
         assumptions=tuple(assumptions),
         no_effect=tuple(no_effect),
@@ -128,45 +132,49 @@ def _rank_ns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What a scenario is applied to."""
+    """What a scenario is applied to, and what it made of it."""
 
     graph: TaskGraph
     baseline: Baseline
-    answers: Answers
+    scenario: Scenario
+    changed: Changed
+
+    def answers(self, graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> Answers:
+        """How variants of an unchanged graph replay under the scenario."""
+        latency_ns = self.changed.context.recorded_latency_ns
+        return Answers.of(graph, schedule, recorded_latency_ns=latency_ns, residuals=residuals)
 
 
-def _bounds(
-    base: _Base, scenario: Scenario, changed: Changed, predicted: StepTimes
-) -> Iterator[int]:
+def _bounds(base: _Base, answers: Answers, predicted: StepTimes) -> Iterator[int]:
     """Other answers that are as well founded, ns (DESIGN section 4)."""
-    graph, baseline = base.graph, base.baseline
+    graph, baseline, scenario = base.graph, base.baseline, base.scenario
     yield from _without_one_step(predicted)
     if baseline.strict.mean_ns:
-        answers = Answers.of(graph, baseline.strict_schedule, residuals=False)
-        strict = answers.step_times(changed.graph)
+        of_strict = base.answers(graph, baseline.strict_schedule, residuals=False)
+        strict = of_strict.step_times(base.changed.graph)
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
     for bound in (Bound.LOW, Bound.HIGH):
-        yield _step_ns(base.answers, apply_all(graph, scenario, bound).graph)
-    yield from _with_missing_ranks(base, scenario, changed)
+        yield _step_ns(answers, apply_all(graph, scenario, bound).graph)
+    yield from _with_missing_ranks(base, answers)
     if (graph.edges.kind == EdgeKind.SM_FULL).any():
         without = without_edges(graph, EdgeKind.SM_FULL)
-        yield _step_ns(base.answers, apply_all(without, scenario).graph)
+        yield _step_ns(answers, apply_all(without, scenario).graph)
 
 
-def _with_missing_ranks(base: _Base, scenario: Scenario, changed: Changed) -> Iterator[int]:
+def _with_missing_ranks(base: _Base, answers: Answers) -> Iterator[int]:
     """Steps where missing ranks let the others wait longer or less, or arrive as recorded."""
     calls = base.graph.collectives
-    variants = [(base.answers, changed.graph)]
+    variants = [(answers, base.changed.graph)]
     for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
         if (transfer_ns != calls.transfer_ns).any():
             split = with_transfers(base.graph, transfer_ns)
-            answers = Answers.of(split, replay(split))
-            variants.append((answers, apply_all(split, scenario).graph))
+            graph = apply_all(split, base.scenario).graph
+            variants.append((base.answers(split, replay(split)), graph))
             yield _step_ns(*variants[-1])
-    for answers, graph in variants:
+    for of_split, graph in variants:
         pinned = arriving_as_recorded(graph)
         if pinned is not None:
-            yield _step_ns(answers, pinned)
+            yield _step_ns(of_split, pinned)
 
 
 def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
@@ -185,6 +193,8 @@ def _without_one_step(predicted: StepTimes) -> Iterator[int]:
 
 
 def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+    if changed.n_tasks != graph.n_tasks:
+        return ANOTHER_PATH
     before, after = graph.tasks, changed.tasks
     touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
     if touched[baseline.path.task].any():
@@ -193,4 +203,8 @@ def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> st
     if only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
         share = f"{baseline.trust.host_path_frac:.0%}"
         return f"the run waits for the host: {share} of the critical path is host work, no transfer"
+    on_device = bool(np.isin(before.kind[touched], tuple(DEVICE_KINDS)).all())
+    if on_device and not only_transfers and baseline.trust.host_path_frac > HOST_BOUND_FRAC:
+        share = f"{baseline.trust.host_path_frac:.0%}"
+        return f"the run waits for the host: {share} of the critical path is host work"
     return HIDDEN if only_transfers else OFF_PATH

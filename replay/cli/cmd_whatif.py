@@ -14,6 +14,20 @@ from replay.cli.stack import typed
 def whatif(
     ctx: typer.Context,
     traces: options.Traces,
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another accelerator: H200, B200, MI300X (`replay hardware list`).",
+        ),
+    ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Matrix products in a narrower type: bf16, fp16 or fp8.",
+        ),
+    ] = None,
     nvlink: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,6 +75,13 @@ def whatif(
         typer.Option(
             metavar="NAME",
             help="Force ring, tree, nvls, ... where it can do a collective.",
+        ),
+    ] = None,
+    bucket_mb: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Gradient buckets of N MiB (DDP's bucket_cap_mb), re-cut from the recorded ones.",
         ),
     ] = None,
     network_scale: Annotated[
@@ -136,6 +157,7 @@ def whatif(
             help="Which ranks share nodes and sites, from a YAML file.",
         ),
     ] = None,
+    own_hardware: options.OwnHardware = None,
     tokens_per_step: Annotated[
         float | None,
         typer.Option(
@@ -177,12 +199,14 @@ def whatif(
     """
     from replay.api import Window, examine
     from replay.cli.what_ifs import scenario_of
+    from whatif.models.hardware import extended_by
     from whatif.recorded import Recorded
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
+    ctx.with_resource(extended_by(own_hardware))
     said = Recorded(
         gpu=base_gpu,
         nvlink=base_nvlink,

@@ -10,10 +10,13 @@ from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
+from whatif.transforms.gpu import Gpu
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.replicas import Replicas
@@ -78,6 +81,18 @@ def _collective_algo(value: str) -> Transform:
     return CollectiveAlgo(algorithm=value)
 
 
+def _bucket_mb(value: str) -> Transform:
+    return BucketMb(size_mib=_number("--bucket-mb", value))
+
+
+def _gpu(value: str) -> Transform:
+    return Gpu(name=value)
+
+
+def _precision(value: str) -> Transform:
+    return Precision(dtype=value)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -112,6 +127,8 @@ def _dp(value: str) -> Transform:
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
+    "gpu": _gpu,
+    "precision": _precision,
     "nvlink": _nvlink,
     "pcie": _pcie,
     "net": _net,
@@ -119,6 +136,7 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "wan": _wan,
     "in_network": _in_network,
     "collective_algo": _collective_algo,
+    "bucket_mb": _bucket_mb,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

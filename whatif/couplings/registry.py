@@ -6,8 +6,9 @@ from replay.engine.schedule import Schedule
 from replay.engine.settle import Coupling
 from replay.graph.arrays import TaskGraph
 from whatif.couplings.contention import contention
+from whatif.couplings.host_overlap import host_overlap
 
-BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = (contention,)
+BUILDERS: tuple[Callable[[TaskGraph, Schedule], Coupling | None], ...] = (contention, host_overlap)
 """Each builds a coupling from the unchanged run and its schedule; None where nothing overlaps."""
 
 

@@ -67,6 +67,9 @@ class HostCalls:
     size_bytes: Int64
     """As nccl-tests counts it; -1 when not recorded."""
     members: Int64
+    receiver_last: Bool | None = None
+    """Of a message: its receiver came after its sender, so that a word to the sender precedes it;
+    None: nowhere."""
 
 
 def scaled_ns(  # noqa: PLR0913  (each by keyword, as the network is described)
@@ -85,8 +88,11 @@ def scaled_ns(  # noqa: PLR0913  (each by keyword, as the network is described)
     Give the new rate or a factor on the base, or neither where only the delay changes. A base that
     is not given is read off the calls; a rate without any base leaves the times as they are.
 
+    A slower network adds to every call what it adds to one that takes what equal calls typically
+    take: what else held a call up stays as it is. A faster one scales each call as it does that.
+
     Args:
-        measured_ns: time that the bytes of each call took, without waiting for members.
+        measured_ns: time that the bytes of each call took alone, without waiting for members.
         calls: one row per measured time.
         base_rate_bytes_per_s: one direction of a host's link in the recording.
         new_rate_bytes_per_s: the same in the scenario.
@@ -99,11 +105,13 @@ def scaled_ns(  # noqa: PLR0913  (each by keyword, as the network is described)
     if new_rate_bytes_per_s is not None:
         factor = new_rate_bytes_per_s / base if base else None
     measured = measured_ns.astype(np.float64)
+    typical_ns = _typical_ns(measured, calls)
     fixed_ns = FIXED_SHARE[bound] * STEP_NS * steps(calls) + latency_ns(calls, base_delay_ns)
-    fixed_ns = np.minimum(fixed_ns, measured)
-    moving_ns = (measured - fixed_ns) * _ratio(measured - fixed_ns, calls, base, factor, bound)
+    change_ns = _change_ns(typical_ns, fixed_ns, calls, base, factor, bound)
+    faster = np.divide(change_ns, typical_ns, out=np.zeros_like(measured), where=typical_ns > 0)
+    moved_ns = measured + np.where(change_ns < 0, measured * faster, change_ns)
     longer_ns = latency_ns(calls, new_delay_ns) - latency_ns(calls, base_delay_ns)
-    return np.rint(np.maximum(fixed_ns + moving_ns + longer_ns, 0.0)).astype(np.int64)
+    return np.rint(np.maximum(moved_ns + longer_ns, 0.0)).astype(np.int64)
 
 
 def resized_ns(
@@ -139,25 +147,52 @@ def resized_ns(
     return np.rint(least_ns * steps_ns + (measured - least_ns) * growth).astype(np.int64)
 
 
-def _ratio(
-    moving_ns: Float64,
+def _typical_ns(measured_ns: Float64, calls: HostCalls) -> Float64:
+    """Median over the calls of the same kind, size and members; of unknown size each its own."""
+    keys = np.stack(
+        [calls.kind, calls.size_bytes, calls.members, _receiver_last(calls).astype(np.int64)],
+        axis=1,
+    )
+    _, group = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    firsts = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
+    medians = [float(np.median(rows)) for rows in np.split(measured_ns[order], firsts[1:])]
+    typical: Float64 = np.array(medians)[group] if len(group) else measured_ns
+    return np.where(_sized(calls), typical, measured_ns)
+
+
+def _change_ns(
+    typical_ns: Float64,
+    fixed_ns: Float64,
     calls: HostCalls,
     base: BytesPerSecond | None,
     factor: float | None,
     bound: Bound,
 ) -> Float64:
-    """Time of the bytes on the new network over that on the recorded one."""
+    """How much longer the bytes of a typical call take at the new rate, ns.
+
+    Where the link binds, what the fixed cost leaves of the time scales, and each byte of payload
+    takes longer by at least what the rates say (the first bytes on a link may be faster than its
+    rate). Where a core binds, the time stays until the link takes longer than it.
+    """
     if factor is None:
-        return np.ones_like(moving_ns)
+        return np.zeros_like(typical_ns)
     sized = _sized(calls)
-    wire_ns = moving_ns
+    rest_ns = np.maximum(typical_ns - fixed_ns, 0.0)
+    wire_ns, core_ns = rest_ns, np.zeros_like(rest_ns)
     if base is not None:
-        wire_ns = np.where(sized, wire_bytes(calls) * 1e9 / base, moving_ns)
-    core_ns = np.where(sized, CORE_SHARE[bound] * _core_ns(calls), 0.0)
-    core_ns = np.minimum(core_ns, moving_ns)
+        wire_ns = np.where(sized, wire_bytes(calls) * 1e9 / base, rest_ns)
+        core_ns = np.where(sized, CORE_SHARE[bound] * _core_ns(calls), 0.0)
+        core_ns = np.minimum(core_ns, typical_ns)
     before_ns, after_ns = np.maximum(wire_ns, core_ns), np.maximum(wire_ns / factor, core_ns)
+    moving_ns = np.maximum(rest_ns, np.minimum(before_ns, typical_ns) / 2)
     ratio = np.divide(after_ns, before_ns, out=np.ones_like(after_ns), where=before_ns > 0)
-    return np.where(calls.kind == CollectiveKind.BARRIER, 1.0, ratio)
+    of_payload_ns = np.where(
+        after_ns > before_ns, (after_ns - before_ns) / _overhead(calls), -np.inf
+    )
+    of_link_ns = np.maximum(moving_ns * (ratio - 1.0), of_payload_ns)
+    change_ns = np.where(wire_ns >= core_ns, of_link_ns, after_ns - before_ns)
+    return np.where(calls.kind == CollectiveKind.BARRIER, 0.0, change_ns)
 
 
 def inferred_rate(
@@ -189,7 +224,7 @@ def steps(calls: HostCalls) -> Float64:
     rounds = 2.0 * np.ceil(np.log2(np.maximum(calls.members, 1)))
     found = np.where(np.isin(calls.kind, _REDUCED), 2.0 * LEAST_SEGMENTS * others, rounds)
     found = np.where(np.isin(calls.kind, _BLOCKS), 2.0 * others, found)
-    return np.where(np.isin(calls.kind, _MESSAGE), 1.0, found)
+    return np.where(np.isin(calls.kind, _MESSAGE), 1.0 + _receiver_last(calls), found)
 
 
 def latency_ns(calls: HostCalls, delay_ns: Nanos) -> Float64:
@@ -200,14 +235,21 @@ def latency_ns(calls: HostCalls, delay_ns: Nanos) -> Float64:
     return steps(calls) * longer * float(delay_ns)
 
 
+def _receiver_last(calls: HostCalls) -> Bool:
+    return np.zeros(len(calls.kind), bool) if calls.receiver_last is None else calls.receiver_last
+
+
 def wire_bytes(calls: HostCalls) -> Float64:
     """Bytes that each member sends, headers included."""
     part = np.maximum(calls.members - 1.0, 0.0) / np.maximum(calls.members, 1)
     sent = np.where(np.isin(calls.kind, _REDUCED), 2.0 * part, 1.0)
     sent = np.where(np.isin(calls.kind, _BLOCKS), part, sent)
+    return np.maximum(calls.size_bytes, 0) * sent * _overhead(calls)
+
+
+def _overhead(calls: HostCalls) -> Float64:
     two = np.isin(calls.kind, _BLOCKS) & (calls.members == TWO)
-    overhead = np.where(two, BOTH_WAYS * WIRE_OVERHEAD, WIRE_OVERHEAD)
-    return np.maximum(calls.size_bytes, 0) * sent * overhead
+    return np.where(two, BOTH_WAYS * WIRE_OVERHEAD, WIRE_OVERHEAD)
 
 
 def _core_ns(calls: HostCalls) -> Float64:

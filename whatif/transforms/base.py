@@ -5,6 +5,7 @@ from typing import Protocol
 
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from whatif.models.bound import Bound
+from whatif.models.collectives.curves import Curves
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator
 from whatif.recorded import NOTHING_SAID, Recorded
@@ -31,6 +32,8 @@ class Context:
     replica_spread_ns: float | None = None
     """Standard deviation of what replicas work by themselves in a step, as recorded; None before a
     what-if has measured it."""
+    recorded_latency_ns: Int64 | None = None
+    """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
     @property
     def links(self) -> Fabric:
@@ -55,6 +58,8 @@ class Anchor:
     graph: TaskGraph
     fabric: Fabric
     topology: Topology
+    curves: Curves
+    """Size to time as the calls themselves measured it; rows are collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ when they arrived, and equal messages tell how long that takes.
 import numpy as np
 
 from ingest.vocab import CollectiveKind, TaskKind
-from replay.graph.arrays import Bool, Int32, Int64, TaskGraph
+from replay.graph.arrays import Bool, Int64, TaskGraph
 
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 MOST_OF_TYPICAL = 2
@@ -18,16 +18,29 @@ waits for its thread."""
 
 def sends_seen_elsewhere(graph: TaskGraph, task: Int64) -> Bool:
     """Which transfers are sends over the host whose receiver is in the files."""
-    sent = np.array(["send" in name.lower() for name in graph.names], bool)
-    paired = _on_host_pairs(graph, task)
-    is_send: Bool = paired & _of_name(sent, graph.tasks.name[task])
+    is_send: Bool = _on_host_pairs(graph, task)
     if not is_send.any():
         return is_send
+    is_send &= _sends(graph, task)
     every = np.flatnonzero(graph.tasks.kind == TaskKind.TRANSFER)
-    receives = _on_host_pairs(graph, every) & ~_of_name(sent, graph.tasks.name[every])
+    receives = _on_host_pairs(graph, every) & ~_sends(graph, every)
     received = np.zeros(len(graph.collectives.kind) + 1, bool)
     received[graph.tasks.collective[every[receives]]] = True
     return is_send & received[graph.tasks.collective[task]]
+
+
+def receivers_last(graph: TaskGraph) -> Bool:
+    """Per collective: a message over the host whose receiver was not there before its sender."""
+    tasks, calls = graph.tasks, graph.collectives
+    arrive = np.flatnonzero(tasks.kind == TaskKind.ARRIVE)
+    arrive = arrive[_on_host_pairs(graph, arrive)]
+    last = np.zeros(len(calls.kind), bool)
+    sends = _sends(graph, arrive)
+    sent_ns = np.full(len(calls.kind), np.iinfo(np.int64).max)
+    sent_ns[tasks.collective[arrive[sends]]] = tasks.ts_ns[arrive[sends]]
+    received = arrive[~sends]
+    last[tasks.collective[received]] = tasks.ts_ns[received] >= sent_ns[tasks.collective[received]]
+    return last
 
 
 def moving_ns(graph: TaskGraph, task: Int64) -> Int64:
@@ -75,6 +88,7 @@ def _on_host_pairs(graph: TaskGraph, task: Int64) -> Bool:
     return pairs
 
 
-def _of_name(chosen: Bool, name: Int32) -> Bool:
-    """Per name index whether it is chosen; none is not."""
-    return np.append(chosen, False)[name]
+def _sends(graph: TaskGraph, task: Int64) -> Bool:
+    """Which tasks are sends by their name."""
+    sent = np.array([*("send" in name.lower() for name in graph.names), False], bool)
+    return sent[graph.tasks.name[task]]

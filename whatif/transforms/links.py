@@ -10,17 +10,14 @@ Mbit/s the second of two messages in opposite directions arrived after twice the
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ingest.vocab import CollectiveKind, TaskKind
 from replay.engine.sharing import alone_times, shared_ends
-from replay.graph.arrays import NONE, Int64, TaskGraph
+from replay.graph.arrays import NONE, Float64, Int64, TaskGraph
 from whatif.transforms.base import Context
 from whatif.transforms.host_transfers import sends_seen_elsewhere
 from whatif.transforms.machine import known
 from whatif.transforms.reach import Level, levels
-
-Float64 = NDArray[np.float64]
 
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 INSIDE, ACROSS, ON_HOST, BETWEEN_TWO = range(4)

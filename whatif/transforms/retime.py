@@ -12,10 +12,12 @@ import numpy as np
 from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.bound import Bound
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
+from whatif.models.collectives.curves import Curves, curves_of
 from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
@@ -49,7 +51,7 @@ def retimed(
     target = graph if changed is None else changed
     anchor = _anchor(graph, before)
     ids = np.flatnonzero(free(graph, graph.tasks.kind == TaskKind.TRANSFER))
-    number = graph.tasks.collective[ids]
+    number = graph.tasks.collective[ids].astype(np.int64)
     then_ns, _ = _on(anchor, ids, graph, before)
     now_ns, host = _on(anchor, ids, target, after)
     old_ns = graph.tasks.dur_ns[ids]
@@ -66,7 +68,12 @@ def retimed(
     on_host = moved & graph.collectives.on_host
     told = host.assumptions if host is not None and on_host.any() else ()
     if (moved & ~on_host).any():
-        told = (model.SOURCE, *told)
+        numbers = np.flatnonzero(moved & ~on_host).astype(np.int64)
+        source = model.told(
+            calls_of(anchor.graph, anchor.topology, numbers),
+            calls_of(target, after.places, numbers),
+        )
+        told = (source, *told)
     result = with_durations(target, dur_ns)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
@@ -74,6 +81,41 @@ def retimed(
     return Retimed(
         graph=result, context=replace(after, anchor=anchor), moved=moved, assumptions=told
     )
+
+
+def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
+    """Times that transfers would take with as many bytes each, on the same links, ns.
+
+    Args:
+        graph: with the transfers as they are.
+        context: the machine that they take place on; `machine.known` has filled it.
+        ids: transfers; one may stand several times.
+        size_bytes: row by row, as nccl-tests counts it.
+    """
+    number = graph.tasks.collective[ids].astype(np.int64)
+    on_host = graph.collectives.on_host[number]
+    new_ns = graph.tasks.dur_ns[ids].copy()
+    mine, bytes_there = ~on_host, size_bytes[~on_host]
+    if mine.any():
+        before = calls_of(graph, context.places, number[mine])
+        new_ns[mine] = model.scaled_ns(
+            new_ns[mine],
+            before=before,
+            base=context.links,
+            after=replace(before, size_bytes=bytes_there),
+            new=context.links,
+            bound=context.bound,
+            curves=_curves(graph, context).rows(number[mine]),
+        )
+    host = _host_calls(graph, number[on_host])
+    new_ns[on_host] = gloo.resized_ns(
+        new_ns[on_host],
+        host,
+        replace(host, size_bytes=size_bytes[on_host]),
+        delay_ns=_delay_ns(context.links),
+        bound=context.bound,
+    )
+    return new_ns
 
 
 def _anchor(graph: TaskGraph, context: Context) -> Anchor:
@@ -85,7 +127,28 @@ def _anchor(graph: TaskGraph, context: Context) -> Anchor:
         and len(anchor.graph.collectives.kind) == len(graph.collectives.kind)
     ):
         return anchor
-    return Anchor(graph=graph, fabric=context.links, topology=context.places)
+    return Anchor(
+        graph=graph,
+        fabric=context.links,
+        topology=context.places,
+        curves=_curves(graph, context),
+    )
+
+
+def _curves(graph: TaskGraph, context: Context) -> Curves:
+    """What the calls measured, per kind, communicator and level; rows are collectives.
+
+    Calls on the host and those that lack members in the files teach nothing.
+    """
+    calls = graph.collectives
+    teaches = ~calls.on_host & ~incomplete(calls)
+    return curves_of(
+        calls.kind.astype(np.int64),
+        calls.group.astype(np.int64),
+        levels(graph, context.links, context.places).astype(np.int64),
+        calls.size_bytes,
+        np.where(teaches, calls.transfer_ns, 0),
+    )
 
 
 def _on(
@@ -112,12 +175,17 @@ def _on(
             (calls_of(anchor.graph, anchor.topology, number[rows]), base),
             (calls_of(graph, context.places, number[rows]), new),
             context.bound,
+            anchor.curves.rows(number[rows]),
         )
     return new_ns, host
 
 
 def _scaled(
-    measured_ns: Int64, before: tuple[Calls, Fabric], after: tuple[Calls, Fabric], bound: Bound
+    measured_ns: Int64,
+    before: tuple[Calls, Fabric],
+    after: tuple[Calls, Fabric],
+    bound: Bound,
+    curves: Curves,
 ) -> Int64:
     """Measured times of calls on other links, or of other calls.
 
@@ -137,7 +205,13 @@ def _scaled(
     leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
     target = _chosen(leaving, inside, new_calls)
     scaled_ns = model.scaled_ns(
-        measured_ns, before=calls, base=base, after=target, new=new, bound=bound
+        measured_ns,
+        before=calls,
+        base=base,
+        after=target,
+        new=new,
+        bound=bound,
+        curves=curves,
     )
     added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
     leaving &= np.isfinite(added_ns)
@@ -209,8 +283,8 @@ def _host_network(base: Fabric, context: Context) -> HostNetwork:
         base_bytes_per_s=_rate(base.nic_bytes_per_s),
         new_bytes_per_s=None if rate == base.nic_bytes_per_s else _rate(rate),
         factor=None if factor == 1 else factor,
-        base_delay_ns=Nanos(round(base.net_latency_ns or 0)),
-        new_delay_ns=Nanos(round(new.net_latency_ns or 0)),
+        base_delay_ns=_delay_ns(base),
+        new_delay_ns=_delay_ns(new),
     )
 
 
@@ -222,9 +296,13 @@ def _resized(
         moved_ns,
         _host_calls(before, number),
         _host_calls(after, number),
-        delay_ns=Nanos(round(context.links.net_latency_ns or 0)),
+        delay_ns=_delay_ns(context.links),
         bound=context.bound,
     )
+
+
+def _delay_ns(fabric: Fabric) -> Nanos:
+    return Nanos(round(fabric.net_latency_ns or 0))
 
 
 def _host_calls(graph: TaskGraph, number: Int64) -> gloo.HostCalls:

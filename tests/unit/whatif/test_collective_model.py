@@ -42,8 +42,8 @@ def test_the_same_link_gives_the_same_time(size_bytes: int) -> None:
     assert scaled(123_457, calls(size_bytes), 1.0) == 123_457
 
 
-def test_the_smallest_all_reduce_takes_the_measured_16_us() -> None:
-    assert time_ns(calls(0)) == pytest.approx(1.08 * (6_600 + 14 * 600))
+def test_the_smallest_all_reduce_takes_the_measured_17_us() -> None:
+    assert time_ns(calls(0)) == pytest.approx(1.13 * (6_600 + 14 * 600))
 
 
 def test_more_bytes_never_take_less_time() -> None:

@@ -23,10 +23,10 @@ class Silicon:
 
 
 SILICON: Mapping[str, Silicon] = {
-    "volta": Silicon(link_frac=0.9, step_factor=1.6),
-    "ampere": Silicon(link_frac=20.0 / 25.0, step_factor=1.6),
-    "hopper": Silicon(link_frac=20.6 / 25.0, step_factor=1.08, in_switch_frac=0.85),
-    "blackwell": Silicon(link_frac=40.1 / 50.0, step_factor=1.8, in_switch_frac=0.74),
+    "volta": Silicon(link_frac=0.9, step_factor=2.0),
+    "ampere": Silicon(link_frac=20.0 / 25.0, step_factor=1.7),
+    "hopper": Silicon(link_frac=20.6 / 25.0, step_factor=1.13, in_switch_frac=0.85),
+    "blackwell": Silicon(link_frac=40.1 / 50.0, step_factor=2.0, in_switch_frac=0.74),
     "cdna3": Silicon(link_frac=48.0 / 64.0, step_factor=0.9),
 }
 """Rates per NVLink and shares in the switch: NCCL, but Volta (20 of 25 there): 134 of 150 GB/s
@@ -53,17 +53,21 @@ class Constants:
 
     silicon: Mapping[str, Silicon] = field(default_factory=lambda: SILICON)
     other: Silicon = field(default_factory=lambda: OTHER)
-    net_frac: float = 0.92
-    """Part of a NIC's rate that large messages reach. NCCL plans with 0.96; measured where the NIC
-    binds: 0.88 to 0.98 (MI325X, MI355X, B200 with EFA v4), 0.64 on one 8 x HDR cluster."""
+    net_frac: float = 0.91
+    """Part of a NIC's rate that large messages reach. Measured where the NIC binds: 0.87 (A100
+    with EFA v1), 0.94 (MI325X), 0.99 (B200 with EFA v4), 0.66 (A100 with HDR); the value is
+    the median. NCCL plans with 0.96."""
     pcie_frac: float = 24.0 / 31.0
     """NCCL: 24 GB/s of PCIe 4.0 x16."""
-    hop_ns: float = 16_000.0
-    """A small message between nodes, all in. Measured, from the smallest all-reduces: 10 us
-    (InfiniBand HDR), 16 (Pollara RoCE), 26 (EFA v2), 70 (EFA v1) and 100 (RoCE, ROCm 6.3); the
-    value is the geometric mean of the first three. NCCL's 5 us is below all of them."""
+    hop_ns: float = 12_500.0
+    """A small message between nodes, all in. Measured, from the smallest all-reduces of two
+    nodes: 5 us (InfiniBand HDR; 11 with four nodes), 17 (Pollara RoCE), 26 (EFA v2), 70 (EFA v1)
+    and 104 (RoCE, ROCm 6.3); the value is the geometric mean of the first three. NCCL: 5 us."""
     fill_frac: float = 0.7
     """Weight of the time to fill and drain the pipeline, see `algorithms.time_ns`. Measured."""
+    fill_hops: float = 5.0
+    """Hops between nodes that filling costs, per hop of a small message. Measured; NCCL's protocol
+    Simple against LL: 2.8."""
 
 
 # Latencies of NCCL's protocol LL, which small messages take, and of Simple, which large ones take.
@@ -79,10 +83,17 @@ PAT_MEMBER_NS = 2_800.0
 PAT_HOP_FRAC = 1.0 / 3.5
 RING_HOP_FRAC = 2.7 / 5.0
 """Of a network hop: a ring's against a tree's (LL)."""
-SIMPLE_HOP_FACTOR = 14.0 / 5.0
-"""Of a network hop: Simple against LL."""
 TREE_FRAC = 0.92
-"""Of the ring's rate."""
+"""Of the ring's rate, in one node."""
+TREE_FRAC_BETWEEN = 0.78
+"""The same inside the nodes of several: 8 channels with NCCL's cap per channel, 23.6 GB/s on Ampere
+and 36 to 41 on Hopper."""
+MOST_NICS = 9
+"""Rings and trees of a domain use no more NICs: NVL72 racks with 72 reach 810 GB/s of bus bandwidth
+with two racks and 406 with twenty: once and twice over 9 x 50 GB/s, at 0.9 of it."""
+IN_NETWORK_CROSSINGS = 1.7
+"""Buffers that a node sends where the network reduces: 1 in theory, 2 without. Measured 480 GB/s
+(4 nodes, NVIDIA GTC) and 387 (12 nodes, CoreWeave) of 400."""
 PAT_FRAC = 0.75
 OWN_HOP_NS = 8_000.0
 """Part of a hop that library and NIC add, the rest is the wire's: a 64-byte message takes 2.8 to
