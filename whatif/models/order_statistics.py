@@ -16,6 +16,10 @@ SOURCE = (
     "Its spread over ranks and steps is taken for normal; the range goes from no change to an "
     "exponential tail"
 )
+ASSUMED_SPREAD_FRAC = 0.015
+"""Standard deviation of equal work over accelerators where a trace shows one of them alone: over
+hundreds of equal GPUs the fastest and the slowest lie 8 % apart, which is about five of it (Sinha
+et al. 2022, "Not All GPUs Are Created Equal", SC22). In the upper bound only."""
 EULER_GAMMA = 0.5772156649015329
 
 

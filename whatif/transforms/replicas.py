@@ -206,8 +206,9 @@ def _staffed(
     if partly and growth.after == files:
         return _Staffed(graph=_without_outside_waits(graph, chosen), spread_ns=spread)
     if partly:
-        scaled = with_outside_waits(graph, chosen, growth.before, growth.after, bound)
-        return _Staffed(graph=scaled, waits_scaled=True, spread_ns=spread)
+        return _Staffed(
+            graph=_beside_missing(here, growth, bound), waits_scaled=True, spread_ns=spread
+        )
     later_ns = order_statistics.later_by(growth.before, growth.after, bound) * spread
     wanted_ns = here.own.step_ns.max(axis=0) + later_ns
     changed, factor = with_slowest(graph, chosen, here.replica_of, wanted_ns)
@@ -230,6 +231,17 @@ class _Here:
         replica_of = _replicas_of_ranks(graph, layout, growth)
         own = own_steps(graph, chosen, replica_of)
         return cls(graph=graph, chosen=chosen, replica_of=replica_of, own=own)
+
+
+def _beside_missing(here: _Here, growth: Growth, bound: Bound) -> TaskGraph:
+    """Waits for ranks without a file follow their number; one of them may be slow beyond those."""
+    waiting = with_outside_waits(here.graph, here.chosen, growth.before, growth.after, bound)
+    later = order_statistics.later_by(growth.before, growth.after, bound)
+    if bound is not Bound.HIGH or later <= 0:
+        return waiting
+    slowest_ns = here.own.step_ns.max(axis=0)
+    wanted_ns = slowest_ns * (1 + later * order_statistics.ASSUMED_SPREAD_FRAC)
+    return with_slowest(waiting, here.chosen, here.replica_of, wanted_ns)[0]
 
 
 def _fewer(here: _Here, growth: Growth, spread: float, bound: Bound) -> _Staffed:
