@@ -218,7 +218,7 @@ def _published_lines(rows: list[Scaled]) -> Iterator[str]:
             )
             for row in rows
         ),
-    ).lines()
+    ).lines()  # fmt: skip
     yield ""
     for name, chosen in (
         ("20 Gbit/s TCP", [row for row in rows if "20 Gbps" in row.name]),
