@@ -6,12 +6,13 @@ stand between, so that a change and its reverse leave nothing behind.
 """
 
 from dataclasses import dataclass, fields, replace
+from enum import IntEnum
 
 import numpy as np
 
 from ingest.units import BytesPerSecond, Nanos
-from ingest.vocab import TaskKind
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from ingest.vocab import CollectiveKind, TaskKind
+from replay.graph.arrays import Bool, Int8, Int64, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.bound import Bound
@@ -235,6 +236,7 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
     return (
         links
         and graph.groups is anchor.graph.groups
+        and np.array_equal(graph.collectives.kind, anchor.graph.collectives.kind)
         and np.array_equal(graph.collectives.size_bytes, anchor.graph.collectives.size_bytes)
         and np.array_equal(
             graph.collectives.members_expected, anchor.graph.collectives.members_expected
@@ -245,34 +247,49 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
 def _by_link(
     anchor: Anchor, graph: TaskGraph, context: Context, number: Int64
 ) -> list[tuple[Bool, Fabric, Fabric]]:
-    """Rows of `number` with the links that they see before and after.
-
-    Where bridges join GPUs by two, the members of the others reach each other by PCIe.
-    """
-    base, new = anchor.fabric, context.links
-    before = _by_pcie(anchor.graph, base, anchor.topology)[number]
-    after = _by_pcie(graph, new, context.places)[number]
+    """Rows of `number` with the links that they see before and after."""
+    before = _views(anchor.graph, anchor.fabric, anchor.topology)[number]
+    after = _views(graph, context.links, context.places)[number]
     return [
         (
-            (before == old) & (after == now),
-            _without_bridge(base) if old else base,
-            _without_bridge(new) if now else new,
+            (before == old) & (after == new),
+            _seen(anchor.fabric, anchor.topology, old),
+            _seen(context.links, context.places, new),
         )
-        for old in (False, True)
-        for now in (False, True)
-        if ((before == old) & (after == now)).any()
+        for old in View
+        for new in View
+        if ((before == old) & (after == new)).any()
     ]
 
 
-def _by_pcie(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Bool:
-    if fabric.scale_up_shape != Shape.PAIRS:
-        return np.zeros(len(graph.collectives.kind), bool)
-    by_pcie: Bool = levels(graph, fabric, topology) == Level.PCIE
-    return by_pcie
+class View(IntEnum):
+    """How the links look to a collective."""
+
+    WHOLE = 0
+    BY_PCIE = 1
+    """Where bridges join GPUs by two, the members of the others reach each other by PCIe."""
+    CROWDED = 2
+    """The network between the switches has less than the cards together."""
 
 
-def _without_bridge(fabric: Fabric) -> Fabric:
-    return replace(fabric, scale_up_shape=Shape.NONE)
+def _views(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Int8:
+    """Per collective, its view."""
+    level = levels(graph, fabric, topology)
+    views = np.zeros(len(level), np.int8)
+    if fabric.scale_up_shape == Shape.PAIRS:
+        views[level == Level.PCIE] = View.BY_PCIE
+    if topology.oversubscription > 1:
+        leaves_rail = graph.collectives.kind == CollectiveKind.ALL_TO_ALL
+        views[(level >= Level.NIC) & (leaves_rail | (not topology.rails))] = View.CROWDED
+    return views
+
+
+def _seen(fabric: Fabric, topology: Topology, view: View) -> Fabric:
+    if view is View.BY_PCIE:
+        return replace(fabric, scale_up_shape=Shape.NONE)
+    if view is View.CROWDED and fabric.nic_bytes_per_s is not None:
+        return replace(fabric, nic_bytes_per_s=fabric.nic_bytes_per_s / topology.oversubscription)
+    return fabric
 
 
 def _host_network(base: Fabric, context: Context) -> HostNetwork:
