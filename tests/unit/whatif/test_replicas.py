@@ -26,6 +26,7 @@ from whatif.transforms.growth import Growth
 from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.slowest import slowest_of_fewer, spread_ns
+from whatif.transforms.stragglers import NoStragglers
 
 MB = 1_000_000
 WORK_NS, REDUCE_NS = 1_000_000, 400_000
@@ -280,6 +281,14 @@ def test_it_stacks_with_other_what_ifs() -> None:
     changes = (Replicas(replicas=1), Scale(where="class:gemm", factor=0.5))
     answer = study(graph, baseline_of(graph), Scenario(transforms=changes))
     assert answer.step_ns == 10_000 + WORK_NS // 2 + 5_000
+
+
+def test_ranks_that_are_gone_have_no_peers() -> None:
+    graph = data_parallel([WORK_NS, WORK_NS, 5 * WORK_NS])
+    changes = (Replicas(replicas=2), NoStragglers())
+    answer = study(graph, baseline_of(graph), Scenario(transforms=changes))
+    (reduce_ns,) = transfers_ns(answer.graph)
+    assert answer.step_ns <= 10_000 + 3 * WORK_NS + reduce_ns + 10_000
 
 
 works = st.lists(st.integers(100_000, 5_000_000), min_size=2, max_size=5)
