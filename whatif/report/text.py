@@ -140,6 +140,12 @@ def _steps(findings: Findings) -> Iterator[str]:
             f"{'':<9}{'predicted':<11}{format_ms(study.step_ns):>14}   {speed}   "
             f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
         )
+        if study.samples_factor != 1 and study.speedup is not None:
+            gain = study.samples_factor * study.speedup
+            yield (
+                f"{'':<9}{study.samples_factor:g} times the samples in a step: throughput "
+                f"{gain:.3g} times as high"
+            )
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
 

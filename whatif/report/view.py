@@ -151,6 +151,7 @@ def _prediction(study: Study) -> Prediction:
         scenario=study.labels,
         assumptions=study.assumptions,
         no_effect=study.no_effect,
+        samples_factor=study.samples_factor,
     )
 
 
