@@ -359,12 +359,18 @@ def _by_kinds(_: Group, use: _Use) -> _Told | None:
 
 
 def _axis_by_name(group: Group) -> Axis | None:
-    """What the framework calls the group; None for the default group and for numbers."""
+    """What the framework calls the group; None for the default group and for numbers.
+
+    Replicas together with what they are divided into (`DATA_PARALLEL_GROUP_WITH_CP`) lie across
+    several axes; those of experts (`EXPERT_DATA_PARALLEL_GROUP`) are replicas.
+    """
     for name in (group.description, group.name):
         words = set(re.split(r"[^a-z]+", name.lower()))
         found = [axis for axis, known in _WORDS if words & known]
-        if "data" in found and "expert" not in found and len(found) > 1:
-            found = [axis for axis in found if axis in ("data", "sharded data")]
+        if "data" in found and any(axis in found for axis in INNER):
+            return Axis.WORLD
+        if "data" in found:
+            found = [axis for axis in found if axis in REPLICATED]
         if found:
             return Axis(found[0])
     return None
@@ -468,8 +474,9 @@ def _degrees(groups: tuple[Group, ...], roles: list[Role], world_size: int) -> d
         role.axis is Axis.WORLD for role in roles
     ):
         inner = prod(degrees.get(axis, 1) for axis in INNER)
-        degrees[Axis.DATA] = max(world_size // inner, 1)
-    return degrees
+        shares = any(role.axis is Axis.WORLD and role.parameters_gathered for role in roles)
+        degrees[Axis.SHARDED if shares else Axis.DATA] = max(world_size // inner, 1)
+    return {axis: degree for axis, degree in degrees.items() if degree > 1}
 
 
 def _cross(groups: tuple[Group, ...], roles: list[Role]) -> bool:

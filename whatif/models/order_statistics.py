@@ -13,8 +13,8 @@ from statistics import NormalDist
 from whatif.models.bound import Bound
 
 SOURCE = (
-    "Its spread over ranks and steps is taken for normal; the range goes from no change to an "
-    "exponential tail"
+    "the spread over replicas is taken for normal; the range goes from no change to an exponential "
+    "tail"
 )
 ASSUMED_SPREAD_FRAC = 0.015
 """Standard deviation of equal work over accelerators where a trace shows one of them alone: over

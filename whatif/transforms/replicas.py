@@ -329,10 +329,10 @@ def _told(layout: Layout, growth: Growth, staffed: _Staffed) -> Iterator[str]:
     elif staffed.factor != 1:
         yield (
             f"the slowest of {growth.after} replicas: work x{staffed.factor:.3f} of the slowest "
-            f"recorded. {order_statistics.SOURCE}"
+            f"recorded; {order_statistics.SOURCE}"
         )
     elif staffed.waits_scaled and growth.after > 1:
-        yield f"waits for ranks without a file scale. {order_statistics.SOURCE}"
+        yield f"waits for ranks without a file scale; {order_statistics.SOURCE}"
     if growth.axis is Axis.SHARDED:
         part = "all" if growth.after == 1 else f"1/{growth.after}"
         yield (

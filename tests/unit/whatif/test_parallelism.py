@@ -132,7 +132,10 @@ def test_without_phases_the_place_in_the_step_tells(
         ("mesh_tp", Axis.TENSOR),
         ("TENSOR_MODEL_PARALLEL_GROUP", Axis.TENSOR),
         ("mesh_dp", Axis.DATA),
-        ("DATA_PARALLEL_GROUP_WITH_CP", Axis.DATA),
+        ("DATA_PARALLEL_GROUP_WITH_CP", Axis.WORLD),
+        ("TENSOR_AND_DATA_PARALLEL_GROUP", Axis.WORLD),
+        ("mesh_dp_shard_cp", Axis.WORLD),
+        ("EXPERT_DATA_PARALLEL_GROUP", Axis.DATA),
         ("mesh_dp_shard", Axis.SHARDED),
         ("fsdp", Axis.SHARDED),
         ("PIPELINE_MODEL_PARALLEL_GROUP", Axis.PIPELINE),
@@ -179,6 +182,18 @@ def test_tensor_and_data_parallel_multiply_and_a_communicator_of_all_is_neither(
 def test_only_a_communicator_of_all_leaves_the_rest_for_the_replicas() -> None:
     graph = run([((0, 1), [(AR, FWD, MB), (AR, BWD, MB)]), (tuple(range(8)), [(AR, BWD, 9 * MB)])])
     assert layout_of(graph).replicas == 4
+
+
+def test_a_communicator_across_replicas_and_context_counts_the_replicas_only() -> None:
+    graph = run(
+        [((0, 1), [(AG, FWD, MB)]), (tuple(range(8)), [(AG, FWD, 9 * MB), (RS, BWD, 9 * MB)])],
+        names={0: "mesh_cp", 1: "mesh_dp_shard_cp"},
+    )
+    layout = layout_of(graph)
+    assert axes(layout) == [Axis.CONTEXT, Axis.WORLD]
+    assert (layout.degree(Axis.SHARDED), layout.replicas) == (4, 4)
+    assert layout.span(1, Axis.SHARDED) == 4
+    assert layout.span(0, Axis.SHARDED) == 1
 
 
 def test_shards_inside_replicas_are_hybrid() -> None:
