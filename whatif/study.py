@@ -185,8 +185,9 @@ def _without_one_step(predicted: StepTimes) -> Iterator[int]:
 
 
 def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
-    before, after = graph.tasks, changed.tasks
-    touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
+    n_tasks, before, after = graph.n_tasks, graph.tasks, changed.tasks
+    touched: Bool = before.dur_ns != after.dur_ns[:n_tasks]
+    touched |= before.residual_ns != after.residual_ns[:n_tasks]
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
     only_transfers = bool((before.kind[touched] == TaskKind.TRANSFER).all())

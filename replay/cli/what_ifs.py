@@ -10,6 +10,8 @@ from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
+from whatif.transforms.compress import Compress
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
@@ -79,12 +81,21 @@ def _collective_algo(value: str) -> Transform:
     return CollectiveAlgo(algorithm=value)
 
 
+def _bucket_mb(value: str) -> Transform:
+    return BucketMb(size_mib=_number("--bucket-mb", value))
+
+
 def _gpu(value: str) -> Transform:
     return Gpu(name=value)
 
 
 def _precision(value: str) -> Transform:
     return Precision(dtype=value)
+
+
+def _compress(value: str) -> Transform:
+    method, _, where = value.partition("@")
+    return Compress(method=method, where=where)
 
 
 def _network_scale(value: str) -> Transform:
@@ -120,6 +131,8 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "wan": _wan,
     "in_network": _in_network,
     "collective_algo": _collective_algo,
+    "bucket_mb": _bucket_mb,
+    "compress": _compress,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

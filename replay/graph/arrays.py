@@ -162,6 +162,31 @@ class Boundaries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gradients:
+    """Gradients as DDP copies them into its buckets: columns with one row each, by rank and time.
+
+    A scenario that moves or adds tasks keeps the ids of those that there were.
+    """
+
+    rank: Int64
+    task: Int64
+    """Host task in which it was ready; -1 between tasks."""
+    ready_ns: Int64
+    """End of its copy after the run's origin, as recorded."""
+    size_bytes: Int64
+    """-1 when not recorded."""
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+NO_GRADIENTS = Gradients(
+    **{field.name: np.zeros(0, np.int64) for field in fields(Gradients)},
+)
+"""Of a run without DDP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGraph:
     """All that a replay needs; arrays are read-only, so transforms share what they do not change.
 
@@ -181,11 +206,12 @@ class TaskGraph:
     ranks: tuple[RankInfo, ...]
     world_size: int | None
     names: tuple[str, ...]
+    gradients: Gradients = NO_GRADIENTS
     work: KernelWork = NO_WORK
     """What kernels compute and move; read where a scenario asks for it."""
 
     def __post_init__(self) -> None:
-        for columns in (self.tasks, self.edges, self.collectives, self.boundaries):
+        for columns in (self.tasks, self.edges, self.collectives, self.boundaries, self.gradients):
             for field in fields(columns):
                 value = getattr(columns, field.name)
                 if isinstance(value, np.ndarray):

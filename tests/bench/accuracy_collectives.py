@@ -28,11 +28,12 @@ from tests.bench.collective_sweeps import (
     read,
 )
 from whatif.models.bound import Bound
+from whatif.models.collectives.algorithms import times_ns
 from whatif.models.collectives.calls import Bool, Float64, Int64, inside_one_node
 from whatif.models.collectives.constants import OTHER, OWN_HOP_NS, SHIPPED, SILICON, Constants
-from whatif.models.collectives.curves import Curves
+from whatif.models.collectives.curves import Curves, rising
 from whatif.models.collectives.links import Tuning, links_of
-from whatif.models.collectives.model import Move, Situation, times_ns
+from whatif.models.collectives.move import Move, Situation
 from whatif.models.fabric import Algorithm
 
 MIB = 1 << 20
@@ -251,7 +252,7 @@ def _curve(base: Measured, rows: int) -> Curves:
         curve=np.zeros(rows, np.int64),
         first=np.array([0, len(sizes)]),
         size_bytes=sizes.astype(np.float64),
-        time_ns=np.maximum.accumulate(times),
+        time_ns=rising(times, np.ones(len(times))),
     )
 
 
@@ -427,7 +428,8 @@ WORDS_OF_PAIRS = (
     "*NCCL*: the measured time times the ratio of NCCL's own formula. *In range*: truths inside "
     "low..high, where that is narrower than 2x. Sweeps by one process for all GPUs or by torch "
     "(A100-40, A100 stas, A100 HDR up to 8, H100, H200, B200 and V100) have the host's launches in "
-    "their small times: they are judged only where a call takes 1.5 times their smallest.",
+    "their small times: they are judged only where a call takes 1.5 times their smallest. Three "
+    "times of more than twice that of a larger call are not judged either.",
 )
 WORDS_OF_COUNTS = (
     "Large all-reduces of 2 to 8 GPUs of a node, by ring and as the library likes (with more than "

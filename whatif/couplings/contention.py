@@ -11,6 +11,7 @@ import numpy as np
 
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Float64, Int64, TaskGraph
+from whatif.couplings.added import added_transfers
 from whatif.transforms.links import Jobs, shared_links, weight_of
 
 ROUNDING_NS = 2.0
@@ -43,6 +44,23 @@ class Contention:
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations with the transfers sharing their links as they overlap in `schedule`."""
+        return self._with_added(plain)._durations(plain, schedule)
+
+    def _with_added(self, plain: TaskGraph) -> "Contention":
+        """The same with transfers that a scenario added, each like the one that it stands for."""
+        task, like = added_transfers(plain, self.task)
+        if not len(task):
+            return self
+        rows = np.concatenate([np.arange(len(self.task)), like])
+        return Contention(
+            task=np.concatenate([self.task, task]),
+            link=self.link[rows],
+            latency_ns=self.latency_ns[rows],
+            shared_ns=self.shared_ns[rows],
+            bytes_ns=self.bytes_ns[rows],
+        )
+
+    def _durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         asked_ns = plain.tasks.dur_ns[self.task].astype(np.float64)
         latency_ns = np.minimum(_latency_ns(plain, self.task), asked_ns)
         rest_ns = asked_ns - latency_ns

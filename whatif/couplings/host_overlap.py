@@ -5,13 +5,14 @@ of work overlapped is taken out of its recorded time, and what it overlaps in a 
 rate of the link does not matter to it: that was seen from 500 Mbit/s to links without limit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ingest.vocab import TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Float64, Int64, TaskGraph
+from whatif.couplings.added import added_transfers
 from whatif.couplings.contention import ROUNDING_FRAC, ROUNDING_NS
 from whatif.transforms.host_transfers import sends_seen_elsewhere
 
@@ -28,6 +29,13 @@ class _Rank:
     """Speed beside a transfer, of that alone."""
     alone_frac: Float64
     """Per task: its time alone over that recorded."""
+
+    def with_added(self, plain: TaskGraph) -> "_Rank":
+        """The same with transfers that a scenario added."""
+        added, _ = added_transfers(plain, self.transfer)
+        if not len(added):
+            return self
+        return replace(self, transfer=np.concatenate([self.transfer, added]))
 
     def clock(self, schedule: Schedule) -> tuple[Float64, Float64]:
         """Moments, and the work that a thread could have done until each, ns."""
@@ -72,7 +80,7 @@ class HostOverlap:
         dur_ns = plain.tasks.dur_ns.copy()
         for rank in self.ranks:
             asked_ns = plain.tasks.dur_ns[rank.task].astype(np.float64)
-            moment_ns, done_ns = rank.clock(schedule)
+            moment_ns, done_ns = rank.with_added(plain).clock(schedule)
             start_ns = schedule.start_ns[rank.task].astype(np.float64)
             begun_ns = np.interp(start_ns, moment_ns, done_ns)
             ends_ns = np.interp(begun_ns + asked_ns * rank.alone_frac, done_ns, moment_ns)

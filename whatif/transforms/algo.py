@@ -17,6 +17,12 @@ from whatif.transforms.reach import Level, levels
 from whatif.transforms.relink import Relinking, relinked
 
 SWITCH_ONLY = (Algorithm.NVLS, Algorithm.NVLS_TREE)
+BETWEEN_NODES = (
+    Algorithm.NVLS_TREE,
+    Algorithm.COLLNET,
+    Algorithm.HIERARCHICAL,
+    Algorithm.PAT,
+)
 ON, OFF = "on", "off"
 
 
@@ -55,17 +61,23 @@ class InNetwork(
             why_none="no collective of this run is an all-reduce of GPUs",
             why_same=f"it is {self.state} already",
             why_unmoved=self._why_unmoved(graph, now),
+            why_others_stay="only all-reduces are reduced in switches",
             told=(_as_library(now),),
         )
         return relinked(graph, context, change)
 
     def _why_unmoved(self, graph: TaskGraph, context: Context) -> str:
         level = levels(graph, context.links, context.places)[_reduced_on_gpus(graph)]
-        if not switch_reduces(context):
+        between = (level >= Level.NIC).any()
+        if self.state == OFF:
+            if not switch_reduces(context):
+                return f"nothing reduces in a switch: {_no_switch(graph, context)}"
+            return "by the collective model these all-reduces are as fast without the switch"
+        if not between and not switch_reduces(context):
             return f"no all-reduce crosses nodes, and {_no_switch(graph, context)}"
-        if self.state == ON and not (level >= Level.NIC).any():
+        if not between:
             return "inside a node the switch may reduce already, and no all-reduce crosses nodes"
-        return "by the collective model these all-reduces are as fast without the switch"
+        return "by the collective model reduction in the switches is no faster here"
 
 
 class CollectiveAlgo(
@@ -114,7 +126,8 @@ class CollectiveAlgo(
             concerned=able[graph.collectives.kind] & ~graph.collectives.on_host,
             why_none=f"no collective of this run can be done by `{algorithm}`",
             why_same=f"`{algorithm}` is forced already",
-            why_unmoved=f"`{algorithm}` is what these collectives take by themselves, or none can",
+            why_unmoved=_why_kept(graph, now, algorithm),
+            why_others_stay=f"`{algorithm}` cannot do them",
             told=(_as_library(now),),
         )
         return relinked(graph, context, change)
@@ -127,6 +140,19 @@ def switch_reduces(context: Context) -> bool:
         return False
     silicon = silicon_of(SHIPPED, links.architecture)
     return links.architecture is None or silicon.in_switch_frac is not None
+
+
+def _why_kept(graph: TaskGraph, context: Context, algorithm: Algorithm) -> str:
+    """Why no collective takes another time when the algorithm is forced."""
+    level = levels(graph, context.links, context.places)
+    between = (level >= Level.NIC).any()
+    if algorithm in BETWEEN_NODES and not between:
+        return f"`{algorithm}` is for several nodes, and no collective crosses nodes"
+    if algorithm is Algorithm.PAT and context.places.gpus_per_node > 1:
+        return f"`{algorithm}` is for one GPU in each node"
+    if algorithm is Algorithm.NVLS and not (level == Level.SCALE_UP).any():
+        return f"`{algorithm}` is for one node, and every collective crosses nodes"
+    return f"by the collective model these collectives take `{algorithm}` by themselves"
 
 
 def _reduced_on_gpus(graph: TaskGraph) -> Bool:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from whatif.models.bound import Bound
+from whatif.models.collectives.curves import Curves
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator
 from whatif.recorded import NOTHING_SAID, Recorded
@@ -52,6 +53,8 @@ class Anchor:
     graph: TaskGraph
     fabric: Fabric
     topology: Topology
+    curves: Curves
+    """Size to time as the calls themselves measured it; rows are collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

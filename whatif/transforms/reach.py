@@ -76,7 +76,7 @@ def why_not_scale_up(graph: TaskGraph, level: Int8, context: Context) -> str:
 def why_not_network(context: Context) -> str:
     """Why no collective takes the network."""
     return (
-        f"no collective crosses nodes ({context.places.told}); --gpus-per-node N or "
+        f"no collective crosses nodes: {context.places.told}; --gpus-per-node N or "
         "--topology FILE says otherwise"
     )
 

@@ -27,6 +27,7 @@ class Relinking:
     """Why the links are the same as before; meaningless where they are not."""
     why_unmoved: str = UNMOVED
     """Why no transfer takes another time on the new links."""
+    why_others_stay: str = "another link carries them"
     told: tuple[str, ...] = ()
     """What was taken for granted."""
 
@@ -73,7 +74,7 @@ def _others_told(graph: TaskGraph, change: Relinking) -> tuple[str, ...]:
     elsewhere = int((others & ~on_host).sum())
     told = []
     if elsewhere:
-        told.append(f"{elsewhere} of {len(level)} collectives stay: another link carries them")
+        told.append(f"{elsewhere} of {len(level)} collectives stay: {change.why_others_stay}")
     if on_host.any():
         told.append(f"{int(on_host.sum())} collectives run on the host and stay")
     return tuple(told)

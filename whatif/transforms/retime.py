@@ -6,15 +6,18 @@ stand between, so that a change and its reverse leave nothing behind.
 """
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 
 from ingest.units import BytesPerSecond, Nanos
-from ingest.vocab import TaskKind
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from ingest.vocab import CollectiveKind, TaskKind
+from replay.graph.arrays import Bool, Int8, Int64, TaskGraph
+from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
+from whatif.models.collectives.curves import Curves, curves_of
 from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
@@ -48,7 +51,7 @@ def retimed(
     target = graph if changed is None else changed
     anchor = _anchor(graph, before)
     ids = np.flatnonzero(free(graph, graph.tasks.kind == TaskKind.TRANSFER))
-    number = graph.tasks.collective[ids]
+    number = graph.tasks.collective[ids].astype(np.int64)
     then_ns, _ = _on(anchor, ids, graph, before)
     now_ns, host = _on(anchor, ids, target, after)
     old_ns = graph.tasks.dur_ns[ids]
@@ -65,13 +68,53 @@ def retimed(
     on_host = moved & graph.collectives.on_host
     told = host.assumptions if host is not None and on_host.any() else ()
     if (moved & ~on_host).any():
-        told = (model.SOURCE, *told)
+        numbers = np.flatnonzero(moved & ~on_host).astype(np.int64)
+        source = model.told(
+            calls_of(anchor.graph, anchor.topology, numbers),
+            calls_of(target, after.places, numbers),
+        )
+        told = (source, *told)
     result, context = with_durations(target, dur_ns), replace(after, anchor=anchor)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
         context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
     return Retimed(graph=result, context=context, moved=moved, assumptions=told)
+
+
+def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
+    """Times that transfers would take with as many bytes each, on the same links, ns.
+
+    Args:
+        graph: with the transfers as they are.
+        context: the machine that they take place on; `machine.known` has filled it.
+        ids: transfers; one may stand several times.
+        size_bytes: row by row, as nccl-tests counts it.
+    """
+    number = graph.tasks.collective[ids].astype(np.int64)
+    on_host = graph.collectives.on_host[number]
+    new_ns = graph.tasks.dur_ns[ids].copy()
+    mine, bytes_there = ~on_host, size_bytes[~on_host]
+    if mine.any():
+        before = calls_of(graph, context.places, number[mine])
+        new_ns[mine] = model.scaled_ns(
+            new_ns[mine],
+            before=before,
+            base=context.links,
+            after=replace(before, size_bytes=bytes_there),
+            new=context.links,
+            bound=context.bound,
+            curves=_curves(graph, context).rows(number[mine]),
+        )
+    host = _host_calls(graph, number[on_host])
+    new_ns[on_host] = gloo.resized_ns(
+        new_ns[on_host],
+        host,
+        replace(host, size_bytes=size_bytes[on_host]),
+        delay_ns=_delay_ns(context.links),
+        bound=context.bound,
+    )
+    return new_ns
 
 
 def _anchor(graph: TaskGraph, context: Context) -> Anchor:
@@ -83,7 +126,28 @@ def _anchor(graph: TaskGraph, context: Context) -> Anchor:
         and len(anchor.graph.collectives.kind) == len(graph.collectives.kind)
     ):
         return anchor
-    return Anchor(graph=graph, fabric=context.links, topology=context.places)
+    return Anchor(
+        graph=graph,
+        fabric=context.links,
+        topology=context.places,
+        curves=_curves(graph, context),
+    )
+
+
+def _curves(graph: TaskGraph, context: Context) -> Curves:
+    """What the calls measured, per kind, communicator and level; rows are collectives.
+
+    Calls on the host and those that lack members in the files teach nothing.
+    """
+    calls = graph.collectives
+    teaches = ~calls.on_host & ~incomplete(calls)
+    return curves_of(
+        calls.kind.astype(np.int64),
+        calls.group.astype(np.int64),
+        levels(graph, context.links, context.places).astype(np.int64),
+        calls.size_bytes,
+        np.where(teaches, calls.transfer_ns, 0),
+    )
 
 
 def _on(
@@ -112,6 +176,7 @@ def _on(
             after=calls_of(graph, context.places, number[rows]),
             new=new,
             bound=context.bound,
+            curves=anchor.curves.rows(number[rows]),
         )
     return new_ns, host
 
@@ -122,6 +187,7 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
     return (
         links
         and graph.groups is anchor.graph.groups
+        and np.array_equal(graph.collectives.kind, anchor.graph.collectives.kind)
         and np.array_equal(graph.collectives.size_bytes, anchor.graph.collectives.size_bytes)
         and np.array_equal(
             graph.collectives.members_expected, anchor.graph.collectives.members_expected
@@ -132,34 +198,49 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
 def _by_link(
     anchor: Anchor, graph: TaskGraph, context: Context, number: Int64
 ) -> list[tuple[Bool, Fabric, Fabric]]:
-    """Rows of `number` with the links that they see before and after.
-
-    Where bridges join GPUs by two, the members of the others reach each other by PCIe.
-    """
-    base, new = anchor.fabric, context.links
-    before = _by_pcie(anchor.graph, base, anchor.topology)[number]
-    after = _by_pcie(graph, new, context.places)[number]
+    """Rows of `number` with the links that they see before and after."""
+    before = _views(anchor.graph, anchor.fabric, anchor.topology)[number]
+    after = _views(graph, context.links, context.places)[number]
     return [
         (
-            (before == old) & (after == now),
-            _without_bridge(base) if old else base,
-            _without_bridge(new) if now else new,
+            (before == old) & (after == new),
+            _seen(anchor.fabric, anchor.topology, old),
+            _seen(context.links, context.places, new),
         )
-        for old in (False, True)
-        for now in (False, True)
-        if ((before == old) & (after == now)).any()
+        for old in View
+        for new in View
+        if ((before == old) & (after == new)).any()
     ]
 
 
-def _by_pcie(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Bool:
-    if fabric.scale_up_shape != Shape.PAIRS:
-        return np.zeros(len(graph.collectives.kind), bool)
-    by_pcie: Bool = levels(graph, fabric, topology) == Level.PCIE
-    return by_pcie
+class View(IntEnum):
+    """How the links look to a collective."""
+
+    WHOLE = 0
+    BY_PCIE = 1
+    """Where bridges join GPUs by two, the members of the others reach each other by PCIe."""
+    CROWDED = 2
+    """The network between the switches has less than the cards together."""
 
 
-def _without_bridge(fabric: Fabric) -> Fabric:
-    return replace(fabric, scale_up_shape=Shape.NONE)
+def _views(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Int8:
+    """Per collective, its view."""
+    level = levels(graph, fabric, topology)
+    views = np.zeros(len(level), np.int8)
+    if fabric.scale_up_shape == Shape.PAIRS:
+        views[level == Level.PCIE] = View.BY_PCIE
+    if topology.oversubscription > 1:
+        leaves_rail = graph.collectives.kind == CollectiveKind.ALL_TO_ALL
+        views[(level >= Level.NIC) & (leaves_rail | (not topology.rails))] = View.CROWDED
+    return views
+
+
+def _seen(fabric: Fabric, topology: Topology, view: View) -> Fabric:
+    if view is View.BY_PCIE:
+        return replace(fabric, scale_up_shape=Shape.NONE)
+    if view is View.CROWDED and fabric.nic_bytes_per_s is not None:
+        return replace(fabric, nic_bytes_per_s=fabric.nic_bytes_per_s / topology.oversubscription)
+    return fabric
 
 
 def _host_network(base: Fabric, context: Context) -> HostNetwork:
@@ -170,8 +251,8 @@ def _host_network(base: Fabric, context: Context) -> HostNetwork:
         base_bytes_per_s=_rate(base.nic_bytes_per_s),
         new_bytes_per_s=None if rate == base.nic_bytes_per_s else _rate(rate),
         factor=None if factor == 1 else factor,
-        base_delay_ns=Nanos(round(base.net_latency_ns or 0)),
-        new_delay_ns=Nanos(round(new.net_latency_ns or 0)),
+        base_delay_ns=_delay_ns(base),
+        new_delay_ns=_delay_ns(new),
     )
 
 
@@ -183,9 +264,13 @@ def _resized(
         moved_ns,
         _host_calls(before, number),
         _host_calls(after, number),
-        delay_ns=Nanos(round(context.links.net_latency_ns or 0)),
+        delay_ns=_delay_ns(context.links),
         bound=context.bound,
     )
+
+
+def _delay_ns(fabric: Fabric) -> Nanos:
+    return Nanos(round(fabric.net_latency_ns or 0))
 
 
 def _host_calls(graph: TaskGraph, number: Int64) -> gloo.HostCalls:

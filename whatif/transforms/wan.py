@@ -57,7 +57,12 @@ class Wan(
         after = replace(now, fabric=fabric, topology=places)
         level = levels(graph, after.links, after.places)
         share = rate_in_bytes(site.bytes_per_s / places.largest_site(world))
-        split = "sites as before" if now.places.has_sites else "two sites: ranks halved by number"
+        split = "sites as before"
+        if not now.places.has_sites:
+            split = (
+                "two sites: the lower half of the ranks at one, the upper half at the other (with "
+                "Megatron's order that parts pipeline stages, with data parallelism replicas)"
+            )
         change = Relinking(
             label=f"wan {rate_in_bits(site.bytes_per_s)}, {time_in_words(site.latency_ns)}",
             before=now,
@@ -66,8 +71,7 @@ class Wan(
             why_none="no collective crosses the sites",
             why_same="the link between the sites is as before",
             told=(
-                f"{split}, with pipeline stages (else replicas) on either side where ranks are "
-                f"numbered so; all GPUs of a site share the link: {share} each",
+                f"{split}; all GPUs of a site share the link: {share} each",
                 *told,
             ),
         )

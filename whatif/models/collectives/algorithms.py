@@ -4,12 +4,13 @@ An algorithm has a latency of its steps for small messages (`first_ns`, NCCL's p
 large messages (`fill_ns`, protocol Simple) and the time of its bytes over the link that binds
 (`wire_ns`). They make
 
-    time = first + wire + fill_frac * sqrt(fill * wire) * wire / (wire + first / 2)
+    time = first + wire + fill_frac * sqrt(fill * wire) * wire / (wire + uncut)
 
-The last term is the pipeline: cut into k pieces, a message takes `(wire / k + step) * k` and some
-`fill / k`; the best k leaves a square root. It is absent where a message is too small to be cut.
-Measured sweeps have it (`fill_frac` 0.5 to 1), NCCL's own formula does not. The fastest algorithm
-is taken, as the library means to; a minimum of continuous functions has no jumps.
+The last term is the pipeline: cut into k pieces, each piece costs a step and the first one has to
+pass all members before the last can; the best k leaves a square root. It fades where a message is
+too small to be cut: its bytes take less than half of the steps inside a node (`uncut`). Measured
+sweeps have it, NCCL's own formula does not. The fastest algorithm is taken, as the library means
+to; a minimum of continuous functions has no jumps.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +32,6 @@ from whatif.models.collectives.constants import (
     PAT_HOP_FRAC,
     PAT_MEMBER_NS,
     RING_HOP_FRAC,
-    SIMPLE_HOP_FACTOR,
     STEP_NS,
     STEP_SIMPLE_NS,
     TREE_FRAC,
@@ -59,21 +59,22 @@ class Cost:
     wire_ns: Float64
 
 
-def time_ns(cost: Cost, fill_frac: float | Float64) -> Float64:
+def time_ns(cost: Cost, links: Links) -> Float64:
     """Latency, bytes and the filling of the pipeline, as the page above says."""
-    share = np.divide(
-        cost.wire_ns,
-        cost.wire_ns + cost.first_ns / 2.0,
-        out=np.zeros_like(cost.wire_ns),
-        where=cost.wire_ns > 0,
-    )
-    filling = fill_frac * np.sqrt(cost.fill_ns * cost.wire_ns) * share
+    whole = cost.wire_ns + links.uncut_ns
+    share = np.divide(cost.wire_ns, whole, out=np.zeros_like(whole), where=cost.wire_ns > 0)
+    filling = links.fill_frac * np.sqrt(cost.fill_ns * cost.wire_ns) * share
     return np.where(cost.possible, cost.first_ns + cost.wire_ns + filling, np.inf)
+
+
+def times_ns(links: Links, size_bytes: Float64) -> Float64:
+    """Time of calls of some size in ns; a call alone in its group takes none."""
+    return np.where(links.calls.members > 1, fastest_ns(links, size_bytes), 0.0)
 
 
 def fastest_ns(links: Links, size_bytes: Float64) -> Float64:
     """Time of each call by the algorithm that is forced, where it can, else by the fastest."""
-    return _chosen(links, size_bytes, lambda cost: time_ns(cost, links.fill_frac))
+    return _chosen(links, size_bytes, lambda cost: time_ns(cost, links))
 
 
 def wire_floor_ns(links: Links, size_bytes: Float64) -> Float64:
@@ -179,7 +180,7 @@ def _tree_latency(links: Links, base: float, step: float, hop_factor: float) -> 
 
 def _filling(links: Links) -> Float64:
     """Of an all-reduce: rings too pipeline their hops, so that their number does not count."""
-    return _tree_latency(links, BASE_SIMPLE_NS, STEP_SIMPLE_NS, SIMPLE_HOP_FACTOR)
+    return _tree_latency(links, BASE_SIMPLE_NS, STEP_SIMPLE_NS, links.fill_hops)
 
 
 def _ring(links: Links, size_bytes: Float64) -> Cost:
@@ -201,7 +202,7 @@ def _ring_of_shards(links: Links, size_bytes: Float64) -> Cost:
         algorithm=Algorithm.RING,
         possible=_of(links, SHARDED),
         first_ns=_ring_latency(links, 1.0, BASE_NS, STEP_NS, RING_HOP_FRAC),
-        fill_ns=_ring_latency(links, 1.0, BASE_SIMPLE_NS, STEP_SIMPLE_NS, SIMPLE_HOP_FACTOR),
+        fill_ns=_ring_latency(links, 1.0, BASE_SIMPLE_NS, STEP_SIMPLE_NS, links.fill_hops),
         wire_ns=_ns(sent, _ring_bytes_per_s(links)),
     )
 
@@ -212,7 +213,7 @@ def _chain(links: Links, size_bytes: Float64) -> Cost:
         algorithm=Algorithm.RING,
         possible=_of(links, ROOTED),
         first_ns=_ring_latency(links, 1.0, BASE_NS, STEP_NS, RING_HOP_FRAC),
-        fill_ns=_ring_latency(links, 1.0, BASE_SIMPLE_NS, STEP_SIMPLE_NS, SIMPLE_HOP_FACTOR),
+        fill_ns=_ring_latency(links, 1.0, BASE_SIMPLE_NS, STEP_SIMPLE_NS, links.fill_hops),
         wire_ns=_ns(size_bytes, _ring_bytes_per_s(links)),
     )
 
@@ -231,9 +232,8 @@ def _tree_crossings(links: Links) -> Float64:
 
 
 def _tree(links: Links, size_bytes: Float64) -> Cost:
-    alone = links.calls.largest_node <= 1
     part = np.where(links.several, TREE_FRAC_BETWEEN, TREE_FRAC)
-    inside = np.where(alone, 0.0, _ns(2.0 * size_bytes, part * links.path_bytes_per_s))
+    inside = _ns(2.0 * size_bytes, part * links.path_bytes_per_s)
     return Cost(
         algorithm=Algorithm.TREE,
         possible=_of(links, REDUCED),
@@ -282,7 +282,6 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
     inside = _ns(2.0 * size_bytes, links.path_bytes_per_s)
     in_switch = _in_switch_ns(links, size_bytes)
     inside = np.where(_reduces_in_switch(links), np.minimum(inside, in_switch), inside)
-    inside = np.where(links.calls.largest_node <= 1, 0.0, inside)
     crossings = np.full(len(size_bytes), IN_NETWORK_CROSSINGS)
     allowed = links.fabric.in_network is True or links.fabric.algorithm == Algorithm.COLLNET
     up = links.step_factor * (BASE_NS + STEP_NS * np.maximum(links.calls.largest_node - 1.0, 0.0))
@@ -298,7 +297,7 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
 def _pat(links: Links, size_bytes: Float64) -> Cost:
     members = _members(links)
     levels = np.log2(np.maximum(links.calls.nodes, 1))
-    hops = levels * SIMPLE_HOP_FACTOR * PAT_HOP_FRAC * links.hop_ns
+    hops = levels * links.fill_hops * PAT_HOP_FRAC * links.hop_ns
     hops += np.log2(np.maximum(links.calls.sites, 1)) * links.site_hop_ns
     first = links.step_factor * (PAT_BASE_NS + PAT_MEMBER_NS * members) + hops
     sent = (members - 1.0) / members * size_bytes
@@ -358,7 +357,7 @@ def _pairwise(links: Links, size_bytes: Float64) -> Cost:
     outside = (members - links.smallest_node) / members
     near, far = _personal_ns(links, size_bytes, outside)
     first = links.step_factor * (BASE_SIMPLE_NS + STEP_SIMPLE_NS * (members - 1.0))
-    first += SIMPLE_HOP_FACTOR * links.hop_ns + links.site_hop_ns
+    first += links.fill_hops * links.hop_ns + links.site_hop_ns
     return Cost(
         algorithm=Algorithm.PAIRWISE,
         possible=_of(links, PERSONAL),
@@ -377,7 +376,7 @@ def _pairwise_by_node(links: Links, size_bytes: Float64) -> Cost:
     near *= np.where(largest > 1, members / largest, 1.0)
     steps = np.maximum(largest - 1.0, 0.0) + np.maximum(links.calls.nodes - 1.0, 0.0)
     first = links.step_factor * (2.0 * BASE_SIMPLE_NS + STEP_SIMPLE_NS * steps)
-    first += SIMPLE_HOP_FACTOR * links.hop_ns + links.site_hop_ns
+    first += links.fill_hops * links.hop_ns + links.site_hop_ns
     return Cost(
         algorithm=Algorithm.HIERARCHICAL,
         forced_only=True,
@@ -396,6 +395,6 @@ def _point_to_point(links: Links, size_bytes: Float64) -> Cost:
         algorithm=Algorithm.PAIRWISE,
         possible=_of(links, POINT_TO_POINT),
         first_ns=near + hop,
-        fill_ns=links.step_factor * (BASE_SIMPLE_NS + STEP_SIMPLE_NS) + SIMPLE_HOP_FACTOR * hop,
+        fill_ns=links.step_factor * (BASE_SIMPLE_NS + STEP_SIMPLE_NS) + links.fill_hops * hop,
         wire_ns=_ns(size_bytes, np.minimum(rate, links.wan_bytes_per_s)),
     )

@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.vocab import CollectiveKind
+
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -43,6 +45,12 @@ def inside_one_node(kind: Int64, size_bytes: Int64, members: Int64) -> Calls:
 def take(calls: Calls, rows: Int64) -> Calls:
     """Some rows, in the order given."""
     return Calls(**{column.name: getattr(calls, column.name)[rows] for column in fields(calls)})
+
+
+def recorded_bytes(calls: Calls) -> Float64:
+    """Sizes, 0 where there is none."""
+    barrier = calls.kind == CollectiveKind.BARRIER
+    return np.where(barrier, 0, np.maximum(calls.size_bytes, 0)).astype(np.float64)
 
 
 def columns_of(calls: Calls) -> list[Int64]:

@@ -65,6 +65,9 @@ class Constants:
     and 104 (RoCE, ROCm 6.3); the value is the geometric mean of the first three. NCCL: 5 us."""
     fill_frac: float = 0.7
     """Weight of the time to fill and drain the pipeline, see `algorithms.time_ns`. Measured."""
+    fill_hops: float = 5.0
+    """Hops between nodes that filling costs, per hop of a small message. Measured; NCCL's protocol
+    Simple against LL: 2.8."""
 
 
 # Latencies of NCCL's protocol LL, which small messages take, and of Simple, which large ones take.
@@ -80,8 +83,6 @@ PAT_MEMBER_NS = 2_800.0
 PAT_HOP_FRAC = 1.0 / 3.5
 RING_HOP_FRAC = 2.7 / 5.0
 """Of a network hop: a ring's against a tree's (LL)."""
-SIMPLE_HOP_FACTOR = 14.0 / 5.0
-"""Of a network hop: Simple against LL."""
 TREE_FRAC = 0.92
 """Of the ring's rate, in one node."""
 TREE_FRAC_BETWEEN = 0.78

@@ -10,6 +10,7 @@ import numpy as np
 
 from whatif.models.bound import Bound
 from whatif.models.collectives.calls import Bool, Calls, Float64
+from whatif.models.collectives.constants import OWN_HOP_NS, SHIPPED
 from whatif.models.collectives.links import Tuning
 from whatif.models.fabric import Fabric, with_stand_ins
 
@@ -61,15 +62,18 @@ def doubt_of(before: Calls, base: Fabric, after: Calls, new: Fabric) -> Doubt:
     past, future = with_stand_ins(base), with_stand_ins(new)
     up = _gap(past.scale_up_bytes_per_s, future.scale_up_bytes_per_s)
     nic = _gap(past.nic_bytes_per_s, future.nic_bytes_per_s) * several
+    wan = _gap(past.wan_bytes_per_s, future.wan_bytes_per_s) * (after.sites > 1)
+    wire = _gap(_wire_ns(base), _wire_ns(new)) * (before.nodes > 1)
     return Doubt(
         step=np.exp(0.3 * other_chip + 0.25 * members),
-        hop=np.exp(blind * leaves + 0.3 * spread + 0.5 * other_chip * several),
+        hop=np.exp(blind * leaves + 0.3 * spread + 0.5 * other_chip * several + 0.2 * wire),
         rate=np.exp(0.07 * other_chip + 0.05 * up + 0.08 * other_way + 0.15 * in_node),
-        net_rate=np.exp(0.2 * leaves + 0.08 * nic + 0.08 * spread),
+        net_rate=np.exp(0.2 * leaves + 0.08 * (nic + wan + spread)),
         fill=np.exp(0.5 * other_chip + 0.1 * up + 0.5 * in_node + 0.4 * leaves + 0.3 * spread),
     )
 
 
+USUAL_WIRE_NS = SHIPPED.hop_ns - OWN_HOP_NS
 FAR = 1.0
 """Logarithm of a ratio of members beyond which no more doubt is added."""
 
@@ -77,6 +81,10 @@ FAR = 1.0
 def _distance(before: np.ndarray, after: np.ndarray) -> Float64:
     logs: Float64 = np.abs(np.log(np.maximum(after, 1) / np.maximum(before, 1)))
     return logs
+
+
+def _wire_ns(fabric: Fabric) -> float:
+    return USUAL_WIRE_NS if fabric.net_latency_ns is None else max(fabric.net_latency_ns, 1.0)
 
 
 def _gap(before: float | None, after: float | None) -> float:

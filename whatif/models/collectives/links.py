@@ -1,15 +1,18 @@
 """Which links a call crosses and how fast they carry it: fabric and calls to columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from ingest.vocab import CollectiveKind
-from whatif.models.collectives.calls import Bool, Calls, Float64
+from whatif.models.collectives.calls import Bool, Calls, Float64, Int64, take
 from whatif.models.collectives.constants import (
+    BASE_NS,
     CUBE_MESH_FRAC,
     MESH_LINKS,
     OWN_HOP_NS,
+    STEP_NS,
     Constants,
     Silicon,
     silicon_of,
@@ -29,13 +32,13 @@ class Tuning:
     step: float | Float64 = 1.0
     """Times latencies inside the node."""
     hop: float | Float64 = 1.0
-    """Times latencies between nodes."""
+    """Times latencies between nodes and sites."""
     more_hop_ns: float | Float64 = 0.0
     """Beside what fabric and constants say of a hop between nodes."""
     rate: float | Float64 = 1.0
     """Times what the scale-up link carries."""
     net_rate: float | Float64 = 1.0
-    """Times what the NICs carry."""
+    """Times what NICs and the links between sites carry."""
     fill: float | Float64 = 1.0
     """Times what filling the pipeline takes."""
 
@@ -75,12 +78,35 @@ class Links:
     wan_bytes_per_s: Float64
     """What one accelerator sends to other sites; infinite where all members share one."""
     fill_frac: float | Float64
+    fill_hops: float
+    """Hops between nodes that filling a pipeline costs, per hop of a small message."""
+    uncut_ns: Float64
+    """Messages whose bytes take less are hardly cut into pieces."""
 
     @property
     def several(self) -> Bool:
         """Calls that leave the node."""
         several: Bool = self.calls.nodes > 1
         return several
+
+    def rows(self, numbers: Int64) -> "Links":
+        """Some rows, in the order given."""
+        columns: dict[str, Any] = {
+            column.name: value[numbers]
+            for column in fields(self)
+            if isinstance(value := getattr(self, column.name), np.ndarray)
+        }
+        return replace(self, calls=take(self.calls, numbers), **columns)
+
+    def shape_columns(self) -> list[Int64]:
+        """All that tells rows apart but their sizes."""
+        calls = self.calls
+        columns = [calls.kind, calls.members, calls.nodes, calls.largest_node, calls.sites]
+        for column in fields(self):
+            value = getattr(self, column.name)
+            if isinstance(value, np.ndarray):
+                columns.append(value.astype(np.float64).view(np.int64))
+        return columns
 
 
 def links_of(calls: Calls, fabric: Fabric, constants: Constants, tuning: Tuning) -> Links:
@@ -90,23 +116,27 @@ def links_of(calls: Calls, fabric: Fabric, constants: Constants, tuning: Tuning)
     pcie = (fabric.pcie_bytes_per_s or np.nan) * constants.pcie_frac
     whole = (fabric.scale_up_bytes_per_s or np.nan) * silicon.link_frac * tuning.rate
     several = calls.nodes > 1
+    lonely = largest <= 1
     nic = (fabric.nic_bytes_per_s or np.nan) * constants.net_frac * tuning.net_rate
-    wan = (fabric.wan_bytes_per_s or np.nan) * constants.net_frac
+    wan = (fabric.wan_bytes_per_s or np.nan) * constants.net_frac * tuning.net_rate
+    site_ns = (OWN_HOP_NS + (fabric.wan_latency_ns or 0.0)) * tuning.hop
     outside = calls.members - largest * (calls.nodes - 1)
     return Links(
         calls=calls,
         fabric=fabric,
         silicon=silicon,
-        up_bytes_per_s=_peers(fabric, largest, whole, pcie),
-        path_bytes_per_s=_path(fabric, largest, whole, pcie, several),
+        up_bytes_per_s=np.where(lonely, np.inf, _peers(fabric, largest, whole, pcie)),
+        path_bytes_per_s=np.where(lonely, np.inf, _path(fabric, largest, whole, pcie, several)),
         pair_bytes_per_s=_pair(fabric, largest, whole, pcie),
         nic_bytes_per_s=np.where(several, nic, np.inf),
         smallest_node=np.clip(outside, 1.0, largest),
         step_factor=silicon.step_factor * tuning.step,
         hop_ns=np.where(several, _hop_ns(fabric, constants, tuning), 0.0),
-        site_hop_ns=np.where(calls.sites > 1, OWN_HOP_NS + (fabric.wan_latency_ns or 0.0), 0.0),
+        site_hop_ns=np.where(calls.sites > 1, site_ns, 0.0),
         wan_bytes_per_s=np.where(calls.sites > 1, wan, np.inf),
         fill_frac=constants.fill_frac * tuning.fill,
+        fill_hops=constants.fill_hops,
+        uncut_ns=silicon.step_factor * tuning.step * (BASE_NS / 2.0 + (largest - 1.0) * STEP_NS),
     )
 
 
@@ -146,7 +176,7 @@ def _path(
     if fabric.scale_up_shape == Shape.MESH:
         more = largest / np.maximum(largest - 1.0, 1.0)
         peers = np.where(several, np.minimum(peers * more, whole * (1 + 1 / MESH_LINKS)), peers)
-    return np.where(several & (largest <= 1), np.inf, peers)
+    return peers
 
 
 def _pair(fabric: Fabric, largest: Float64, whole: float | Float64, pcie: float) -> Float64:
