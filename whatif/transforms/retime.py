@@ -75,13 +75,12 @@ def retimed(
             calls_of(target, after.places, numbers),
         )
         told = (source, *told)
-    result = with_durations(target, dur_ns)
+    result, context = with_durations(target, dur_ns), replace(after, anchor=anchor)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
-    return Retimed(
-        graph=result, context=replace(after, anchor=anchor), moved=moved, assumptions=told
-    )
+        context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
+    return Retimed(graph=result, context=context, moved=moved, assumptions=told)
 
 
 def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
