@@ -210,10 +210,15 @@ class Outcome:
 
     @property
     def inside(self) -> Bool:
-        """Truths within the printed range, if that says anything."""
+        """Truths within the printed range."""
         held: Bool = (self.low <= 1.0) & (self.high >= 1.0)
-        held &= self.high <= WIDEST * self.low
         return held
+
+    @property
+    def narrow(self) -> Bool:
+        """Ranges that say something."""
+        narrow: Bool = self.high <= WIDEST * self.low
+        return narrow
 
     @property
     def width(self) -> float:
@@ -367,9 +372,9 @@ def pair_table(results: Sequence[Outcome], *, ranged: bool) -> Iterable[str]:
     """One row per pair: median errors, and how often the range held the truth."""
     yield (
         "| from | to | sizes | model, >= 1 MiB | alpha-beta | NCCL | model, below | alpha-beta "
-        "| NCCL | in range | width |"
+        "| NCCL | in range | and it < 2x | width |"
     )
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for one in results:
         large = one.size_bytes >= MIB
         cells = [
@@ -377,14 +382,19 @@ def pair_table(results: Sequence[Outcome], *, ranged: bool) -> Iterable[str]:
             for rows in (large, ~large)
             for ratio in (one.model, one.alpha_beta, one.nccl)
         ]
-        ends = [f"{100 * one.inside.mean():.0f} %", f"{one.width:.2f}x"] if ranged else ["", ""]
+        shares = [one.inside.mean(), (one.inside & one.narrow).mean()]
+        ends = [f"{100 * share:.0f} %" for share in shares]
+        ends = [*ends, f"{one.width:.2f}x"] if ranged else [""] * 3
         yield f"| {' | '.join([one.base, one.target, str(len(large)), *cells, *ends])} |"
 
 
 def summary(found: dict[str, list[Outcome]]) -> Iterable[str]:
     """One row per group: pairs that meet the aim, the median pair, the worst by name."""
-    yield "| pairs | >= 1 MiB: within 10 % | median pair | worst | below: within 20 % | worst |"
-    yield "|---|--:|--:|---|--:|---|"
+    yield (
+        "| pairs | >= 1 MiB: within 10 % | median pair | worst | below: within 20 % | worst "
+        "| in range | and it < 2x | median width |"
+    )
+    yield "|---|--:|--:|---|--:|---|--:|--:|--:|"
     for group, results in found.items():
         cells = []
         for aim, is_large in ((0.10, True), (0.20, False)):
@@ -394,14 +404,23 @@ def summary(found: dict[str, list[Outcome]]) -> Iterable[str]:
                 if (rows := (one.size_bytes >= MIB) == is_large).any()
             }
             if not errors:
-                cells += ["", ""]
+                cells += ["", "", ""] if is_large else ["", ""]
                 continue
             worst = max(errors, key=lambda name: errors[name])
             cells.append(f"{sum(error <= aim for error in errors.values())} of {len(errors)}")
             if is_large:
                 cells.append(f"{100 * np.median(list(errors.values())):.0f} %")
             cells.append(f"{worst}: {100 * errors[worst]:.0f} %")
+        cells += _ranges(results) if group != SAME else [""] * 3
         yield f"| {group} | {' | '.join(cells)} |"
+
+
+def _ranges(results: Sequence[Outcome]) -> list[str]:
+    inside = np.concatenate([one.inside for one in results])
+    narrow = np.concatenate([one.narrow for one in results])
+    width = np.median(np.concatenate([one.high / one.low for one in results]))
+    shares = [f"{100 * held.mean():.0f} %" for held in (inside, inside & narrow)]
+    return [*shares, f"{width:.2f}x"]
 
 
 def section(shared: Path) -> str:
@@ -426,7 +445,7 @@ WORDS_OF_PAIRS = (
     "Median of |predicted / measured - 1| over the sizes of a pair, from 1 KiB on. *alpha-beta*: "
     "latency and bandwidth fitted on the base, bytes moved by the ratio of the links' rates. "
     "*NCCL*: the measured time times the ratio of NCCL's own formula. *In range*: truths inside "
-    "low..high, where that is narrower than 2x. Sweeps by one process for all GPUs or by torch "
+    "low..high; a range wider than 2x says little. Sweeps by one process for all GPUs or by torch "
     "(A100-40, A100 stas, A100 HDR up to 8, H100, H200, B200 and V100) have the host's launches in "
     "their small times: they are judged only where a call takes 1.5 times their smallest. Three "
     "times of more than twice that of a larger call are not judged either.",

@@ -32,6 +32,7 @@ from whatif.models.collectives.constants import (
     PAT_HOP_FRAC,
     PAT_MEMBER_NS,
     RING_HOP_FRAC,
+    SIMPLE_HOP_FACTOR,
     STEP_NS,
     STEP_SIMPLE_NS,
     TREE_FRAC,
@@ -297,7 +298,7 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
 def _pat(links: Links, size_bytes: Float64) -> Cost:
     members = _members(links)
     levels = np.log2(np.maximum(links.calls.nodes, 1))
-    hops = levels * links.fill_hops * PAT_HOP_FRAC * links.hop_ns
+    hops = levels * PAT_HOP_FRAC * links.hop_ns
     hops += np.log2(np.maximum(links.calls.sites, 1)) * links.site_hop_ns
     first = links.step_factor * (PAT_BASE_NS + PAT_MEMBER_NS * members) + hops
     sent = (members - 1.0) / members * size_bytes
@@ -357,7 +358,7 @@ def _pairwise(links: Links, size_bytes: Float64) -> Cost:
     outside = (members - links.smallest_node) / members
     near, far = _personal_ns(links, size_bytes, outside)
     first = links.step_factor * (BASE_SIMPLE_NS + STEP_SIMPLE_NS * (members - 1.0))
-    first += links.fill_hops * links.hop_ns + links.site_hop_ns
+    first += SIMPLE_HOP_FACTOR * links.hop_ns + links.site_hop_ns
     return Cost(
         algorithm=Algorithm.PAIRWISE,
         possible=_of(links, PERSONAL),
@@ -376,7 +377,7 @@ def _pairwise_by_node(links: Links, size_bytes: Float64) -> Cost:
     near *= np.where(largest > 1, members / largest, 1.0)
     steps = np.maximum(largest - 1.0, 0.0) + np.maximum(links.calls.nodes - 1.0, 0.0)
     first = links.step_factor * (2.0 * BASE_SIMPLE_NS + STEP_SIMPLE_NS * steps)
-    first += links.fill_hops * links.hop_ns + links.site_hop_ns
+    first += SIMPLE_HOP_FACTOR * links.hop_ns + links.site_hop_ns
     return Cost(
         algorithm=Algorithm.HIERARCHICAL,
         forced_only=True,

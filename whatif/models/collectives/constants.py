@@ -80,7 +80,9 @@ NVLS_NS = 25_000.0
 """One reduction in the switch."""
 PAT_BASE_NS = 8_000.0
 PAT_MEMBER_NS = 2_800.0
-PAT_HOP_FRAC = 1.0 / 3.5
+PAT_HOP_FRAC = 14.0 / 5.0 / 3.5
+SIMPLE_HOP_FACTOR = 14.0 / 5.0
+"""Of a network hop: protocol Simple, which all-to-alls take, against LL."""
 RING_HOP_FRAC = 2.7 / 5.0
 """Of a network hop: a ring's against a tree's (LL)."""
 TREE_FRAC = 0.92
