@@ -84,6 +84,7 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     UNSEEN: (
         ("8xA100 HDR", "16xA100 HDR"),
+        ("8xA100-80", "16xA100 HDR"),
         ("8xA100-80", "16xA100 EFAv1"),
         ("8xH100 p5", "16xH100 EFA"),
         ("8xH100 p5", "96xH100 SHARP"),
@@ -93,7 +94,7 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
         ("72xGB200", "128xGB200"),
     ),
     GIVEN: (
-        ("8xA100 HDR", "16xA100 HDR"),
+        ("8xA100-80", "16xA100 HDR"),
         ("8xA100-80", "16xA100 EFAv1"),
         ("8xH100 p5", "16xH100 EFA"),
         ("8xMI300X", "16xMI300X RoCE"),
@@ -110,6 +111,7 @@ nccl-tests takes 40.1 us that way and 20.3 us with a process per GPU."""
 HOPS_OF = ("hdr", "p5", "aac14")
 """Networks whose hop is near that of others; EFA v1 and RoCE under ROCm 6.3 take 70 us and more."""
 FILL_GRID = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+LATER_GRID = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 ONE_STEP = replace(
     SHIPPED, silicon={name: replace(one, step_factor=1.0) for name, one in SILICON.items()}
 )
@@ -130,7 +132,8 @@ def fit(sweeps: Sequence[Measured]) -> Constants:
             fracs[measured.sweep.family].append(frac)
     middle = np.median([np.median(of_family) for of_family in fracs.values()])
     constants = replace(constants, net_frac=float(middle))
-    return replace(constants, fill_frac=_fill_frac(sweeps, constants))
+    constants = replace(constants, fill_frac=_fill_frac(sweeps, constants))
+    return replace(constants, later_hops=_later_hops(sweeps, constants))
 
 
 def _absolute_ns(measured: Measured, constants: Constants, tuning: Tuning) -> Float64:
@@ -159,7 +162,12 @@ def _tells_hop(measured: Measured) -> bool:
 
 
 def hop_ns(measured: Measured, constants: Constants) -> float:
-    """Hop between nodes that explains the smallest call of a sweep."""
+    """Hop between nodes that explains the smallest undisturbed call of a sweep."""
+    measured = replace(
+        measured,
+        size_bytes=measured.size_bytes[measured.judged],
+        time_ns=measured.time_ns[measured.judged],
+    )
     without, once = (
         _absolute_ns(measured, replace(constants, hop_ns=hop), Tuning())[0] for hop in (1e3, 2e3)
     )
@@ -189,8 +197,19 @@ def _fill_frac(sweeps: Sequence[Measured], constants: Constants) -> float:
     return min(errors, key=lambda frac: errors[frac])
 
 
-def _log_error(measured: Measured, constants: Constants) -> float:
-    rows = measured.judged & (measured.size_bytes >= MIB)
+def _later_hops(sweeps: Sequence[Measured], constants: Constants) -> float:
+    """That of the grid with the least error between nodes, each network with its own hop."""
+    between = [one for one in sweeps if one.sweep.nodes > 1 and one.size_bytes[0] < SMALL_BYTES]
+    errors = {}
+    for hops in LATER_GRID:
+        tried = replace(constants, later_hops=hops)
+        own = [(one, replace(tried, hop_ns=max(hop_ns(one, tried), 1e3))) for one in between]
+        errors[hops] = float(np.mean([_log_error(*pair, above=0) for pair in own]))
+    return min(errors, key=lambda hops: errors[hops])
+
+
+def _log_error(measured: Measured, constants: Constants, *, above: int = MIB) -> float:
+    rows = measured.judged & (measured.size_bytes >= above)
     ratio = _absolute_ns(measured, constants, Tuning()) / measured.time_ns
     return float(np.median(np.abs(np.log(ratio[rows]))))
 
@@ -439,7 +458,8 @@ WORDS = (
     "Public sweeps of nccl-tests and rccl-tests; the sweep of one system plays the trace and is "
     "moved to another system, GPU count or node count at the same size. Constants that come from "
     "sweeps (latency factor of a generation, hop between nodes, part of the NIC's rate, weight of "
-    "the pipeline term) are fitted again without all sweeps of the predicted machine.",
+    "the pipeline term, longer steps of large messages) are fitted again without all sweeps of the "
+    "predicted machine.",
 )
 WORDS_OF_PAIRS = (
     "Median of |predicted / measured - 1| over the sizes of a pair, from 1 KiB on. *alpha-beta*: "

@@ -165,12 +165,12 @@ class TestSmallCallsTakeTheirSteps:
     def test_a_tree_takes_two_hops_per_doubling_of_the_nodes(self) -> None:
         tree = replace(H100, algorithm=Algorithm.TREE)
         two, four, eight = (time_ns(across(0, members=8 * n, nodes=n), tree) for n in (2, 4, 8))
-        assert four - two == pytest.approx(2 * 12_500)
-        assert eight - four == pytest.approx(2 * 12_500)
+        assert four - two == pytest.approx(2 * 12_000)
+        assert eight - four == pytest.approx(2 * 12_000)
 
     def test_a_given_latency_stands_for_the_usual_one(self) -> None:
         tree = replace(A100, algorithm=Algorithm.TREE)
-        near, far = (replace(tree, net_latency_ns=ns) for ns in (4_500.0, 14_500.0))
+        near, far = (replace(tree, net_latency_ns=ns) for ns in (4_000.0, 14_000.0))
         assert time_ns(across(0), near) == pytest.approx(time_ns(across(0), tree))
         assert time_ns(across(0), far) - time_ns(across(0), near) == pytest.approx(20_000)
 
