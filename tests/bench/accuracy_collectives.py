@@ -110,6 +110,8 @@ HOST_NS = 20_000.0
 nccl-tests takes 40.1 us that way and 20.3 us with a process per GPU."""
 HOPS_OF = ("hdr", "p5", "aac14")
 """Networks whose hop is near that of others; EFA v1 and RoCE under ROCm 6.3 take 70 us and more."""
+FROM_TRACES = ("volta",)
+"""Generations whose only sweep has the host's part in it."""
 FILL_GRID = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LATER_GRID = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 ONE_STEP = replace(
@@ -122,8 +124,9 @@ def fit(sweeps: Sequence[Measured]) -> Constants:
     steps = {
         name: replace(one, step_factor=_step_factor(sweeps, name) or OTHER.step_factor)
         for name, one in SILICON.items()
+        if name not in FROM_TRACES
     }
-    constants = replace(SHIPPED, silicon=steps)
+    constants = replace(SHIPPED, silicon={**SILICON, **steps})
     hops = [hop_ns(one, constants) for one in sweeps if _tells_hop(one)]
     constants = replace(constants, hop_ns=float(np.exp(np.mean(np.log(hops)))))
     fracs: dict[str, list[float]] = defaultdict(list)
