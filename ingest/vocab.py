@@ -3,6 +3,7 @@
 Integer codes are what the arrays hold; the lower-case names are what people and SQL see.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events"})
@@ -144,3 +145,34 @@ class LaneKind(IntEnum):
     STREAM = 1
     LINK = 2
     NONE = 3
+
+
+class ElementType(IntEnum):
+    """What the elements are that a kernel multiplies or moves."""
+
+    UNKNOWN = 0
+    FP64 = 1
+    FP32 = 2
+    TF32 = 3
+    """Single precision in memory, 19 bits in the matrix units."""
+    SINGLE = 4
+    """Single precision in memory; whether the matrix units shortened it was not recorded."""
+    FP16 = 5
+    BF16 = 6
+    FP8 = 7
+    INT8 = 8
+    FP4 = 9
+
+
+ELEMENT_BYTES: Mapping[ElementType, float] = {
+    ElementType.FP64: 8,
+    ElementType.FP32: 4,
+    ElementType.TF32: 4,
+    ElementType.SINGLE: 4,
+    ElementType.FP16: 2,
+    ElementType.BF16: 2,
+    ElementType.FP8: 1,
+    ElementType.INT8: 1,
+    ElementType.FP4: 0.5,
+}
+"""Size of one element in memory."""

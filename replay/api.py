@@ -14,6 +14,7 @@ from replay.graph.build import build
 from replay.results.causes import find_fetching
 from replay.results.fidelity import baseline
 from replay.results.flops import find_flops
+from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
 from whatif.levers import levers
@@ -102,8 +103,10 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         built = build(run.store, ranks=window.ranks, steps=window.steps)
         fetching = find_fetching(run.store)
         flops = find_flops(run.store, built.graph, built.facts)
+        work = find_kernel_work(run.store, built.graph.names, built.facts)
         reading = _reading(run)
-    graph, unprofiled = with_modelled_transfers(built.graph), None
+    graph, unprofiled = with_modelled_transfers(built.graph, scenario.base), None
+    graph = replace(graph, work=work)
     base = baseline(graph, built.facts)
     run_reading = read_run(graph, base, built.facts, fetching)
     if unprofiled_step_ns is not None:

@@ -5,10 +5,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from replay.graph.work import NO_WORK, KernelWork
+
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Int8 = NDArray[np.int8]
 Bool = NDArray[np.bool_]
+Float64 = NDArray[np.float64]
 
 NONE = -1
 """No task, no slice, no name, size not recorded: in id columns only."""
@@ -52,6 +55,9 @@ class RankInfo:
     devices_seen: int
     """Number of GPUs that `deviceProperties` lists (usually those of the node)."""
     host: str | None
+    host_slowdown: float = 1.0
+    """Time of operators on the host beside a transfer of a collective on the host, over that alone;
+    1 where nothing tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,11 @@ class Collectives:
     """Upper bound of the transfer when members are missing (else equal to `transfer_ns`)."""
     on_host: Bool
     """Runs on CPU threads (gloo, MPI): no GPU link carries it."""
+    item_bytes: Int8
+    """Of one element; -1 when its type is not recorded."""
+    latency_ns: Int64
+    """Part of the transfer in which no bytes of it are on the link, so that it shares nothing;
+    0 where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +181,8 @@ class TaskGraph:
     ranks: tuple[RankInfo, ...]
     world_size: int | None
     names: tuple[str, ...]
+    work: KernelWork = NO_WORK
+    """What kernels compute and move; read where a scenario asks for it."""
 
     def __post_init__(self) -> None:
         for columns in (self.tasks, self.edges, self.collectives, self.boundaries):

@@ -8,8 +8,9 @@ import typer
 from ingest.errors import UsageError
 from replay.cli.cmd_whatif import whatif
 from replay.cli.stack import KEY, StackedCommand
-from replay.cli.what_ifs import Base, scenario_of
+from replay.cli.what_ifs import scenario_of
 from tests.cli.calls import Run
+from whatif.recorded import Recorded
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.remove import Remove
@@ -56,11 +57,12 @@ def test_each_option_is_one_transform_in_its_place(tmp_path: Path) -> None:
         ("scale", "name:a=b=0.5"),
         ("no_stragglers", "True"),
     )
-    base = Base(gpu="H100")
+    base = Recorded(gpu="H100")
+    assert scenario_of(_as_typed(order), base).base == base
     assert scenario_of(_as_typed(order), base).transforms == (
         Remove(where="class:memcpy"),
         NetworkScale(factor=0.5),
-        Nvlink(rate="900GBps", base_gpu="H100"),
+        Nvlink(rate="900GBps"),
         Scale(where="name:a=b", factor=0.5),
         NoStragglers(),
     )
@@ -80,12 +82,24 @@ def test_each_option_is_one_transform_in_its_place(tmp_path: Path) -> None:
 )
 def test_a_malformed_value_is_a_mistake_of_usage(order: tuple[tuple[str, str], ...]) -> None:
     with pytest.raises(UsageError):
-        scenario_of(_as_typed(order), Base())
+        scenario_of(_as_typed(order))
 
 
 def test_a_base_without_a_link_to_change_is_refused() -> None:
     with pytest.raises(UsageError, match="change nothing by themselves"):
-        scenario_of(_as_typed((("network_scale", "2"),)), Base(nvlink="900GBps"))
+        scenario_of(_as_typed((("network_scale", "2"),)), Recorded(nvlink="900GBps"))
+
+
+def test_flags_say_more_of_the_machine_than_files(tmp_path: Path) -> None:
+    file = tmp_path / "slow.yaml"
+    text = (
+        "base: {gpu: a100, net: 200Gbps, gpus_per_node: 4}\ntransforms: [{kind: nvlink, rate: x2}]"
+    )
+    file.write_text(text, encoding="utf-8")
+    order = _as_typed((("scenario", str(file)),))
+    assert scenario_of(order, Recorded(gpu="H100", topology="t.yaml")).base == Recorded(
+        gpu="H100", net="200Gbps", topology="t.yaml"
+    )
 
 
 def _as_typed(order: tuple[tuple[str, str], ...]) -> tuple:

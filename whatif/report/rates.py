@@ -7,7 +7,7 @@ from ingest.units import Nanos
 from ingest.vocab import LaneKind
 from replay.graph.arrays import TaskGraph
 from replay.results.flops import NO_FLOPS, RecordedFlops
-from whatif.models.hardware import Accelerator, Matmul, find
+from whatif.models.hardware import Accelerator, find, precision_of
 
 SECOND_NS = 1e9
 HOUR_S = 3600.0
@@ -17,8 +17,6 @@ LEAST_MFU = 0.0005
 """Less does not show with one decimal."""
 LEAST_SHARE = 0.005
 """Less does not show in whole percent."""
-TYPES_OF_PEAK = ("c10::BFloat16", "c10::Half")
-"""Element types as recorded whose dense peak the catalog has: the two have the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +50,23 @@ class Accelerators:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """What the FLOPs of a step are measured against."""
+
+    flops_per_s: float
+    """Of one accelerator, dense; of several element types what does their mix in the least time."""
+    dtype: str
+    """`bf16`, or the shares of a mix: `75% bf16, 25% fp8`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepFlops:
     """The FLOPs of a step that a utilisation is told from, and the devices that do them."""
 
     per_step: float
     devices: int
+    by_dtype: dict[str, float]
+    """Share of them by element type as recorded; empty where a person said them."""
     is_recorded: bool
     """Counted by the shapes of operators; else said by a person."""
 
@@ -95,9 +105,16 @@ def step_flops(
     if machine is None:
         return None
     if workload.flops_per_step is not None:
-        return StepFlops(per_step=workload.flops_per_step, devices=machine.count, is_recorded=False)
+        return StepFlops(
+            per_step=workload.flops_per_step, devices=machine.count, by_dtype={}, is_recorded=False
+        )
     if recorded.tell_utilisation and recorded.devices:
-        return StepFlops(per_step=recorded.per_step, devices=recorded.devices, is_recorded=True)
+        return StepFlops(
+            per_step=recorded.per_step,
+            devices=recorded.devices,
+            by_dtype=recorded.by_dtype,
+            is_recorded=True,
+        )
     return None
 
 
@@ -108,9 +125,35 @@ def are_known(workload: Workload, recorded: RecordedFlops, machine: Accelerators
     )
 
 
-def peak_of(machine: Accelerators | None) -> Matmul | None:
-    """Dense matrix peak of one accelerator; None where the catalog has none."""
-    return machine.device.matmul if machine is not None and machine.device is not None else None
+def peak_of(machine: Accelerators | None, flops: StepFlops | None = None) -> Peak | None:
+    """Dense peak of one accelerator; None where the catalog has none.
+
+    Of recorded FLOPs by their element types. Of those that a person gave, and of types that are not
+    known or that the device has no peak of, it is that of what training uses, bf16 or fp16.
+    """
+    device = None if machine is None else machine.device
+    usual = None if device is None else device.usual_precision
+    if device is None or usual is None:
+        return None
+    shares: dict[str, float] = {}
+    for recorded, share in (flops.by_dtype if flops is not None else {}).items():
+        precision = precision_of(recorded)
+        known = precision if precision and device.peak(precision) else usual
+        shares[known] = shares.get(known, 0.0) + share
+    shares = shares or {usual: 1.0}
+    peaks = {dtype: device.peak_flops_per_s(dtype) or 0.0 for dtype in shares}
+    return Peak(
+        flops_per_s=sum(shares.values()) / sum(shares[each] / peaks[each] for each in shares),
+        dtype=_mix(shares),
+    )
+
+
+def _mix(shares: dict[str, float]) -> str:
+    """One name, or those that show in whole percent."""
+    shown = {dtype: share for dtype, share in shares.items() if share >= LEAST_SHARE}
+    if len(shown) <= 1:
+        return max(shares, key=shares.__getitem__)
+    return ", ".join(f"{share:.0%} {dtype}" for dtype, share in shown.items())
 
 
 def rates(
@@ -125,11 +168,12 @@ def rates(
     def per_second(amount: float | None) -> float | None:
         return amount / step_s if amount is not None and step_s else None
 
-    peak, flops = peak_of(machine), step_flops(workload, recorded, machine)
+    flops = step_flops(workload, recorded, machine)
+    peak = peak_of(machine, flops)
     flops_per_s = per_second(None if flops is None else flops.per_step)
     mfu_frac = None
     if flops_per_s is not None and flops is not None and peak is not None:
-        mfu_frac = flops_per_s / (flops.devices * peak.flops_per_s.value)
+        mfu_frac = flops_per_s / (flops.devices * peak.flops_per_s)
     run_s = None if workload.steps_total is None else workload.steps_total * step_s
     return Rates(
         tokens_per_s=per_second(workload.tokens_per_step),
@@ -187,7 +231,8 @@ def _rests_on(workload: Workload, machine: Accelerators | None) -> Iterator[str]
 def _mfu_rests_on(
     workload: Workload, machine: Accelerators | None, recorded: RecordedFlops
 ) -> Iterator[str]:
-    flops, peak = step_flops(workload, recorded, machine), peak_of(machine)
+    flops = step_flops(workload, recorded, machine)
+    peak = peak_of(machine, flops)
     if flops is None or machine is None:
         return
     if peak is None or machine.device is None:
@@ -195,7 +240,7 @@ def _mfu_rests_on(
             yield "MFU is not known: the catalog has no matrix peak of this device"
         return
     against = (
-        f"against {peak.flops_per_s.value / TERA:,g} TFLOP/s per GPU: dense {peak.dtype} of "
+        f"against {round(peak.flops_per_s / TERA, 1):,g} TFLOP/s per GPU: dense {peak.dtype} of "
         f"{machine.device.name}"
     )
     if not flops.is_recorded:
@@ -204,7 +249,7 @@ def _mfu_rests_on(
     yield (
         "MFU by operators' shapes, recomputation included "
         f"({recorded.covered_frac:.0%} of gemm, convolution, attention time): "
-        f"{flops_text(flops.per_step / flops.devices)} per step {against}{_other_types(recorded)}"
+        f"{flops_text(flops.per_step / flops.devices)} per step {against}"
     )
 
 
@@ -213,16 +258,10 @@ def flops_text(flops: float) -> str:
     return f"{_short(flops / TERA)} TFLOP" if flops >= TERA else f"{_short(flops / GIGA)} GFLOP"
 
 
-def _other_types(recorded: RecordedFlops) -> str:
-    """What of the FLOPs is of another element type than the peak, where that shows."""
-    told = type_shares(recorded, without=TYPES_OF_PEAK)
-    return f"; of the FLOPs {told}" if told else ""
-
-
-def type_shares(recorded: RecordedFlops, *, without: tuple[str, ...] = ()) -> str:
+def type_shares(recorded: RecordedFlops) -> str:
     """Shares of the FLOPs by element type, those that show in whole percent."""
     return ", ".join(
         f"{share:.0%} {dtype.removeprefix('c10::')}"
         for dtype, share in recorded.by_dtype.items()
-        if dtype not in without and share >= LEAST_SHARE
+        if share >= LEAST_SHARE
     )

@@ -238,14 +238,15 @@ def _rates(findings: Findings) -> RateFacts | None:
     if not are_known(workload, recorded, machine):
         return None
     found = rates(workload, step_ns, machine, recorded)
-    peak, flops = peak_of(machine), step_flops(workload, recorded, machine)
+    flops = step_flops(workload, recorded, machine)
+    peak = peak_of(machine, flops)
     is_recorded = flops is not None and flops.is_recorded
     return RateFacts(
         step_ns=step_ns,
         tokens_per_s=found.tokens_per_s,
         samples_per_s=found.samples_per_s,
         mfu_frac=found.mfu_frac,
-        peak_flops_per_s=None if peak is None else peak.flops_per_s.value,
+        peak_flops_per_s=None if peak is None else peak.flops_per_s,
         peak_dtype=None if peak is None else peak.dtype,
         gpus=None if machine is None else machine.count,
         gpus_assumed="" if machine is None else machine.assumed,

@@ -8,23 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingest.units import BytesPerSecond
 from ingest.vocab import TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import Int64, TaskGraph
 from replay.graph.outside import incomplete, outside_waiters
 from whatif.models.bound import Bound
 from whatif.models.collectives import model
-from whatif.models.collectives.calls import inside_one_node
-from whatif.models.fabric import Fabric
-from whatif.models.hardware import find
-from whatif.transforms.base import with_durations
-from whatif.transforms.nvlink import inside_node, link_domain
+from whatif.recorded import NOTHING_SAID, Recorded
+from whatif.transforms.base import Context, with_durations
+from whatif.transforms.machine import known
+from whatif.transforms.reach import Level, levels
+from whatif.transforms.retime import calls_of
 
 AS_RECORDED = "the range holds the case that members that are not in the files arrive as recorded"
 
 
-def with_modelled_transfers(graph: TaskGraph) -> TaskGraph:
+def with_modelled_transfers(graph: TaskGraph, recorded: Recorded = NOTHING_SAID) -> TaskGraph:
     """The graph with the transfers of incomplete collectives bounded by the collective model.
 
     Where too few equal calls tell the transfer (their lower bound is 0), it is that of the model on
@@ -32,38 +31,29 @@ def with_modelled_transfers(graph: TaskGraph) -> TaskGraph:
     lower bound is the model's without latency. Starts, ends and the replayed step stay.
     """
     calls = graph.collectives
-    rate = _link(graph)
     sized = calls.size_bytes > 0
-    if rate is None or not (incomplete(calls) & sized).any():
+    if not (incomplete(calls) & sized).any():
         return graph
-    bytes_per_s, gpus = rate
-    known = incomplete(calls) & sized & ~calls.on_host & inside_node(graph, gpus)
-    columns = inside_one_node(
-        calls.kind.astype(np.int64), calls.size_bytes, calls.members_expected.astype(np.int64)
+    machine = known(graph, Context(recorded=recorded))
+    columns = calls_of(graph, machine.places, np.arange(len(sized)))
+    nominal, least = (
+        model.model_ns(columns, machine.links, bound) for bound in (Bound.NOMINAL, Bound.LOW)
     )
-    fabric = Fabric(scale_up_bytes_per_s=bytes_per_s / 2.0)
+    level = levels(graph, machine.links, machine.places)
+    told = incomplete(calls) & sized & (level == Level.SCALE_UP) & np.isfinite(nominal + least)
+    if not told.any():
+        return graph
     nominal_ns, least_ns = (
-        np.rint(np.nan_to_num(model.model_ns(columns, fabric, bound))).astype(np.int64)
-        for bound in (Bound.NOMINAL, Bound.LOW)
+        np.rint(np.where(told, time, 0)).astype(np.int64) for time in (nominal, least)
     )
-    untold = known & (calls.outside_wait_low_ns == 0)
+    untold = told & (calls.outside_wait_low_ns == 0)
     transfer_ns = np.where(untold, np.minimum(nominal_ns, calls.transfer_ns), calls.transfer_ns)
     low_ns = np.where(untold, least_ns, np.minimum(least_ns, calls.outside_wait_low_ns))
-    low_ns = np.where(known, np.minimum(low_ns, transfer_ns), calls.outside_wait_low_ns)
+    low_ns = np.where(told, np.minimum(low_ns, transfer_ns), calls.outside_wait_low_ns)
     return replace(
         with_transfers(graph, transfer_ns),
         collectives=replace(calls, transfer_ns=transfer_ns, outside_wait_low_ns=low_ns),
     )
-
-
-def _link(graph: TaskGraph) -> tuple[BytesPerSecond, int] | None:
-    """Rate of the scale-up link and how many devices it joins; None where it is not known."""
-    devices = [find(name) for name in {info.gpu for info in graph.ranks if info.gpu}]
-    device = devices[0] if len(devices) == 1 else None
-    if device is None or device.scale_up is None:
-        return None
-    rate = BytesPerSecond(device.scale_up.bytes_per_s.value)
-    return rate, link_domain(graph, device).gpus
 
 
 def with_transfers(graph: TaskGraph, transfer_ns: Int64) -> TaskGraph:

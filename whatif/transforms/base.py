@@ -3,18 +3,55 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ingest.units import BytesPerSecond
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from whatif.models.bound import Bound
+from whatif.models.fabric import Fabric
+from whatif.models.hardware import Accelerator
+from whatif.recorded import NOTHING_SAID, Recorded
+from whatif.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a transform must know beside the graph."""
+    """What a transform must know beside the graph: the machine as the stack has left it so far."""
 
     bound: Bound = Bound.NOMINAL
-    link_bytes_per_s: BytesPerSecond | None = None
-    """Scale-up rate that an earlier transform of the stack has set."""
+    recorded: Recorded = NOTHING_SAID
+    """What is said of the recorded machine; no transform changes it."""
+    device: Accelerator | None = None
+    """The accelerator; None where it is not known, and before `machine.known` has looked."""
+    fabric: Fabric | None = None
+    """Links of one accelerator; None before `machine.known` has looked."""
+    topology: Topology | None = None
+    """Places of the ranks; None before `machine.known` has looked."""
+    anchor: "Anchor | None" = None
+    """What ratios refer to; None before the first change of a link."""
+    recorded_latency_ns: Int64 | None = None
+    """Per collective, latency in the recording as a transform was told; None: as in the graph."""
+
+    @property
+    def links(self) -> Fabric:
+        """The links, after `machine.known` has looked."""
+        assert self.fabric is not None, "call machine.known first"
+        return self.fabric
+
+    @property
+    def places(self) -> Topology:
+        """The places of the ranks, after `machine.known` has looked."""
+        assert self.topology is not None, "call machine.known first"
+        return self.topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """Measured transfers with the links and the calls that they were measured on.
+
+    All later changes are ratios to these, so that a change and its reverse leave nothing behind.
+    """
+
+    graph: TaskGraph
+    fabric: Fabric
+    topology: Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,14 @@ from replay.results.flops import RecordedFlops
 from tests.builders import GraphBuilder, data_parallel, facts_of
 from tests.unit.report.findings import findings_of
 from whatif.report.findings import Findings
-from whatif.report.rates import Workload, accelerators, rate_lines, rates
+from whatif.report.rates import (
+    Workload,
+    accelerators,
+    peak_of,
+    rate_lines,
+    rates,
+    step_flops,
+)
 from whatif.report.text import render
 from whatif.report.view import answer_of
 from whatif.transforms.network import NetworkScale
@@ -116,7 +123,35 @@ def _recorded(flops: RecordedFlops) -> Findings:
 def test_recorded_flops_are_set_against_the_devices_that_did_them() -> None:
     machine = accelerators(replace(data_parallel(), world_size=64), has_device=True)
     found = rates(Workload(), Nanos(SECOND // 1_000), machine, RECORDED)
-    assert found.mfu_frac == pytest.approx(0.5)
+    least_s = 0.9895e12 * (0.75 / 989.5e12 + 0.25 / 1979e12)
+    assert found.mfu_frac == pytest.approx(least_s / (2 * 1e-3))
+
+
+@pytest.mark.parametrize(
+    ("by_dtype", "flops_per_s", "dtype"),
+    [
+        ({"c10::BFloat16": 0.5, "c10::Half": 0.5}, 989.5e12, "50% bf16, 50% fp16"),
+        ({"c10::Float8_e4m3fn": 1.0}, 1979e12, "fp8"),
+        ({"float": 1.0}, 67e12, "fp32"),
+        (
+            {"float": 0.5, "c10::Float8_e5m2": 0.5},
+            2 / (1 / 67e12 + 1 / 1979e12),
+            "50% fp32, 50% fp8",
+        ),
+        ({"unknown": 1.0}, 989.5e12, "bf16"),
+        ({"c10::BFloat16": 0.999, "float": 0.001}, 989.5e12 / (0.999 + 0.001 * 989.5 / 67), "bf16"),
+        ({}, 989.5e12, "bf16"),
+    ],
+)
+def test_the_peak_is_that_of_the_element_types_of_the_flops(
+    by_dtype: dict[str, float], flops_per_s: float, dtype: str
+) -> None:
+    machine = accelerators(data_parallel(), has_device=True)
+    recorded = step_flops(Workload(), replace(RECORDED, by_dtype=by_dtype), machine)
+    found = peak_of(machine, recorded)
+    assert found is not None
+    assert found.flops_per_s == pytest.approx(flops_per_s)
+    assert found.dtype == dtype
 
 
 def test_flops_that_were_given_win_over_recorded_ones() -> None:
@@ -127,7 +162,7 @@ def test_flops_that_were_given_win_over_recorded_ones() -> None:
 def test_recorded_flops_are_told_with_what_they_rest_on() -> None:
     text = " ".join(render(_recorded(RECORDED)).split())
     assert "recomputation included (90% of gemm, convolution, attention time): 495 GFLOP" in text
-    assert "of the FLOPs 25% Float8_e4m3fn" in text
+    assert "against 1,130.9 TFLOP/s per GPU: dense 75% bf16, 25% fp8 of H100 SXM5 80 GB" in text
     assert "of 2 GPUs" not in text
 
 

@@ -1,0 +1,284 @@
+"""Time of kernels on other hardware or in another precision: a roofline with carried utilisation.
+
+    new = overhead * floor(new) / floor(base) + (measured - overhead) * ratio
+
+The overhead is the part of a kernel that no kernel is shorter than. The ratio is that of the binding
+roofs: `max(compute, memory)` on both sides where FLOPs and bytes are known, each roof at the part of
+its peak that the architecture reaches (`shares.yaml`). What the kernel itself loses against its
+roof cancels. Where only one roof can be told the kernel's class decides: matrix kernels without
+FLOPs lie between the two, by `COMPUTE_WEIGHT`; all others are bound by memory.
+
+- Tensors that the base served faster than its memory can came from a cache: they stay in one where
+  they fit, and the caches' rates count.
+- Kernels of so few blocks that most of the device idles follow the clock.
+- Products cut into tiles pay for their last, part-filled wave of SMs, on both sides; the new
+  library may cut them otherwise, hence only by half (of the logarithm).
+- Nothing is faster than its FLOPs at the published peak.
+
+LOW and HIGH lie apart by what readings of the two architectures disagree, and by what kernels of a
+class differ beside (`CLASS_SPREAD`), together at most a factor of two; a factor of four where one
+of the two is held to little power (an L4 takes 72 W), whose peaks say less. For matrix kernels
+without FLOPs they hold both roofs.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.vocab import ElementType, KernelClass
+from whatif.models.bound import Bound
+from whatif.models.kernels.machine import Machine
+from whatif.models.kernels.shares import Share, Work
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+Int8 = NDArray[np.int8]
+Bool = NDArray[np.bool_]
+Choice = Callable[[Float64, Float64], Float64]
+
+SOURCE = "kernel model: roofline with the recorded utilisation carried over"
+KNOWN_ERROR = "known error: see docs/accuracy.md"
+PRECISION_ERROR = "known error: see docs/accuracy.md"
+MATRIX = (KernelClass.GEMM, KernelClass.ATTENTION, KernelClass.CONVOLUTION)
+COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
+    KernelClass.GEMM: 0.8,
+    KernelClass.ATTENTION: 0.8,
+    KernelClass.CONVOLUTION: 0.6,
+    KernelClass.OTHER: 0.3,
+}
+"""Where FLOPs are not known: weight of the compute roof (of the logarithm), the memory's is the
+rest. Classes that are not named are bound by memory."""
+CLASS_SPREAD: Mapping[KernelClass, float] = {
+    KernelClass.GEMM: 0.25,
+    KernelClass.ATTENTION: 0.3,
+    KernelClass.CONVOLUTION: 0.35,
+    KernelClass.NORMALISATION: 0.3,
+    KernelClass.EMBEDDING: 0.3,
+}
+OTHER_SPREAD = 0.27
+SAME_ARCHITECTURE_SPREAD = 0.15
+"""Two models of one architecture run the same kernels: what is left is power and clocks."""
+FULL_SPREAD = math.log(2) / 2
+"""LOW and HIGH are at most a factor of two apart."""
+LATENCY_WEIGHT = 0.7
+NONSENSE = 3.0
+"""Bytes that would have moved at so many times the cache's rate were never moved: inputs of which
+a kernel touches a part, such as a cache of keys and values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """Columns with one row per kernel; NaN and -1 are not known."""
+
+    kernel_class: Int8
+    dtype: Int8
+    """ElementType."""
+    flops: Float64
+    bytes: Float64
+    blocks: Int64
+    tiles: Int64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precision:
+    """What another precision makes of kernels: their type, and their bytes as a factor."""
+
+    dtype: Int8
+    bytes_factor: Float64
+
+
+def scaled_ns(
+    measured_ns: Int64,
+    kernels: Kernels,
+    base: Machine,
+    new: Machine,
+    *,
+    precision: Precision | None = None,
+    bound: Bound = Bound.NOMINAL,
+) -> Int64:
+    """Time of each kernel on `new`, given its time on `base`, ns.
+
+    The same machine in the same precision gives the same times, whatever the bound.
+    """
+    if base == new and precision is None:
+        return measured_ns.copy()
+    measured = measured_ns.astype(np.float64)
+    overhead = np.minimum(measured, base.floor_ns)
+    work = measured - overhead
+    after = precision or _unchanged(kernels)
+    roofs = _Roofs(kernels, after, base, new, work)
+    ratio = roofs.ratio()
+    if bound is not Bound.NOMINAL:
+        is_low = bound is Bound.LOW
+        wide = np.exp((-1.0 if is_low else 1.0) * spread(kernels, after, base, new))
+        end = roofs.end(np.fmin if is_low else np.fmax)
+        ratio = (np.fmin if is_low else np.fmax)(ratio * wide, end)
+        if base.maker != new.maker:
+            overhead = overhead * wide
+    predicted = overhead * (new.floor_ns / base.floor_ns) + work * ratio
+    return np.rint(np.maximum(predicted, roofs.least_ns(measured))).astype(np.int64)
+
+
+def model_ns(kernels: Kernels, machine: Machine) -> Float64:
+    """What the model gives each kernel by itself, ns; NaN where neither roof is known.
+
+    The level that ratios leave out: for work that nobody measured.
+    """
+    share = _table(machine, "value")
+    compute = _peaks(machine, kernels.dtype) * share[_works(kernels.kernel_class, kernels.dtype)]
+    memory = machine.memory_bytes_per_s * share[_WORKS.index(Work.MEMORY)]
+    return machine.floor_ns + np.fmax(kernels.flops / compute, kernels.bytes / memory) * 1e9
+
+
+def spread(kernels: Kernels, after: Precision, base: Machine, new: Machine) -> Float64:
+    """Half the width of the range of each ratio, of the logarithm."""
+    own = np.full(max(KernelClass) + 1, OTHER_SPREAD)
+    for kind, value in CLASS_SPREAD.items():
+        own[kind] = value
+    if base == new:
+        return own[kernels.kernel_class]
+    if base.architecture == new.architecture:
+        return np.full(len(kernels.flops), SAME_ARCHITECTURE_SPREAD)
+    if base.is_low_power != new.is_low_power:
+        return np.full(len(kernels.flops), 2 * FULL_SPREAD)
+    before = _table(base, "spread")[_works(kernels.kernel_class, kernels.dtype)]
+    there = _table(new, "spread")[_works(kernels.kernel_class, after.dtype)]
+    total = np.sqrt(own[kernels.kernel_class] ** 2 + before**2 + there**2)
+    return np.minimum(total, FULL_SPREAD)
+
+
+def _unchanged(kernels: Kernels) -> Precision:
+    return Precision(dtype=kernels.dtype, bytes_factor=np.ones(len(kernels.dtype)))
+
+
+_WORKS = tuple(Work)
+
+
+def _works(kernel_class: Int8, dtype: Int8) -> Int64:
+    """Index into `_WORKS` of what each kernel needs a share of."""
+    work = np.full(len(kernel_class), _WORKS.index(Work.MEMORY))
+    narrow = np.isin(dtype, (ElementType.FP8, ElementType.INT8, ElementType.FP4))
+    gemm = kernel_class == KernelClass.GEMM
+    work[gemm] = _WORKS.index(Work.MATMUL)
+    work[gemm & narrow] = _WORKS.index(Work.FP8)
+    work[gemm & (dtype == ElementType.FP32)] = _WORKS.index(Work.SINGLE)
+    work[kernel_class == KernelClass.ATTENTION] = _WORKS.index(Work.ATTENTION)
+    work[kernel_class == KernelClass.CONVOLUTION] = _WORKS.index(Work.CONVOLUTION)
+    work[kernel_class == KernelClass.OTHER] = _WORKS.index(Work.MATMUL)
+    return work
+
+
+def _table(machine: Machine, what: str) -> Float64:
+    shares: list[Share] = [machine.shares.of(machine.architecture, work) for work in _WORKS]
+    return np.array([getattr(share, what) for share in shares])
+
+
+def _peaks(machine: Machine, dtype: Int8) -> Float64:
+    """Dense peak of each kernel's type, FLOP/s."""
+    table = np.full(max(ElementType) + 1, np.nan)
+    for element, peak in machine.flops_per_s.items():
+        table[element] = peak
+    usual = machine.flops_per_s.get(ElementType.BF16, max(machine.flops_per_s.values()))
+    single = machine.flops_per_s.get(ElementType.FP32, usual)
+    table[ElementType.UNKNOWN] = usual
+    table[ElementType.SINGLE] = math.sqrt(
+        single * machine.flops_per_s.get(ElementType.TF32, single)
+    )
+    return np.where(np.isnan(table), usual, table)[dtype]
+
+
+class _Roofs:
+    """Both roofs of every kernel on both machines."""
+
+    def __init__(
+        self, kernels: Kernels, after: Precision, base: Machine, new: Machine, work_ns: Float64
+    ) -> None:
+        self._kernels = kernels
+        self._matrix = np.isin(kernels.kernel_class, MATRIX)
+        self._base, self._new = base, new
+        self._work = work_ns
+        self._peak = _peaks(new, after.dtype)
+        here = (
+            _peaks(base, kernels.dtype)
+            * _table(base, "value")[_works(kernels.kernel_class, kernels.dtype)]
+        )
+        if base.architecture != new.architecture:
+            seen = kernels.flops / np.maximum(work_ns, 1.0) * 1e9
+            here = np.where(kernels.kernel_class == KernelClass.GEMM, np.fmax(here, seen), here)
+        there = self._peak * _table(new, "value")[_works(kernels.kernel_class, after.dtype)]
+        self._compute = here, there
+        self._bytes = self._moved(work_ns)
+        self._factor = after.bytes_factor
+        self._memory = self._memory_rates(work_ns)
+
+    def ratio(self) -> Float64:
+        """Time on the new machine over that on the base."""
+        compute, memory = self._each()
+        weight = np.zeros(max(KernelClass) + 1)
+        for kind, value in COMPUTE_WEIGHT.items():
+            weight[kind] = value
+        share = weight[self._kernels.kernel_class]
+        between = compute**share * memory ** (1 - share)
+        flops = self._kernels.flops
+        both = np.maximum(
+            flops / self._compute[1], self._factor * self._bytes / self._memory[1]
+        ) / np.maximum(flops / self._compute[0], self._bytes / self._memory[0])
+        ratio = np.where(np.isnan(both), np.where(np.isnan(flops), between, compute), both)
+        clock = self._base.clock_hz / self._new.clock_hz
+        latency = LATENCY_WEIGHT * self._unused()
+        return ratio ** (1 - latency) * clock**latency
+
+    def end(self, choose: Choice) -> Float64:
+        """The lower or upper roof of kernels of which neither FLOPs nor class tell the roof."""
+        compute, memory = self._each()
+        unknown = np.isnan(self._kernels.flops) & np.isin(
+            self._kernels.kernel_class, tuple(COMPUTE_WEIGHT)
+        )
+        return np.where(unknown, choose(compute, memory), np.nan)
+
+    def _each(self) -> tuple[Float64, Float64]:
+        """Ratio of each roof by itself."""
+        compute = self._compute[0] / self._compute[1]
+        return compute, self._factor * self._memory[0] / self._memory[1]
+
+    def _unused(self) -> Float64:
+        """Part of the nearest roof that each kernel leaves; 0 where no roof is known."""
+        flops = self._kernels.flops
+        roof = np.fmax(flops / self._compute[0], self._bytes / self._memory[0]) * 1e9
+        used = np.clip(roof / np.maximum(self._work, 1.0), 0.0, 1.0)
+        return np.where(np.isnan(used), 0.0, 1.0 - used)
+
+    def least_ns(self, measured_ns: Float64) -> Float64:
+        """What the FLOPs take at the published peak; 0 where FLOPs are not known.
+
+        A causal mask skips half of the FLOPs of attention, and no trace tells of it. Where even the
+        base was faster than its peak, the FLOPs are not those that were computed: no bound.
+        """
+        done = np.where(self._kernels.kernel_class == KernelClass.ATTENTION, 0.5, 1.0)
+        flops = self._kernels.flops * done
+        here = flops / _peaks(self._base, self._kernels.dtype) * 1e9
+        known = self._matrix & ~np.isnan(flops) & (measured_ns >= here)
+        return np.where(known, flops / self._peak * 1e9, 0.0)
+
+    def _moved(self, work_ns: Float64) -> Float64:
+        """Bytes, without those that cannot have been moved in the time."""
+        limit = NONSENSE * self._base.cache_bytes_per_s * np.maximum(work_ns, 1.0) / 1e9
+        return np.where(self._kernels.bytes <= limit, self._kernels.bytes, np.nan)
+
+    def _memory_rates(self, work_ns: Float64) -> tuple[Float64, Float64]:
+        seen = self._bytes / np.maximum(work_ns, 1.0) * 1e9
+        main = (
+            self._base.memory_bytes_per_s
+            * self._base.shares.of(self._base.architecture, Work.MEMORY).value
+        )
+        there = (
+            self._new.memory_bytes_per_s
+            * self._new.shares.of(self._new.architecture, Work.MEMORY).value
+        )
+        cached = (self._bytes <= self._base.cache_bytes) & (seen > main)
+        fits = cached & (self._bytes * self._factor <= self._new.cache_bytes)
+        here = np.where(cached, np.where(fits, self._base.cache_bytes_per_s, seen), main)
+        return here, np.where(fits, self._new.cache_bytes_per_s, there)

@@ -1,0 +1,35 @@
+"""Whether what a run held in memory fits another accelerator, in words."""
+
+GIB = 2**30
+
+
+def fits(peak_bytes: int, recorded_bytes: float | None, new_bytes: float | None, name: str) -> str:
+    """The sentence that an answer prints.
+
+    Args:
+        peak_bytes: the most that the allocator held on one device; -1 where not recorded.
+        recorded_bytes: memory of the recorded device; None where not known.
+        new_bytes: memory of the new one; None where not known.
+        name: of the new one.
+    """
+    if new_bytes is None:
+        return f"memory: the catalog does not say how much {name} has"
+    has = f"{name} has {_shown(new_bytes)}"
+    if peak_bytes < 0:
+        return f"memory: not recorded (profile_memory=True does it){_at_least(recorded_bytes, has, new_bytes)}"
+    holds = f"the run held at most {_shown(peak_bytes)} in the recording, {has}"
+    if peak_bytes > new_bytes:
+        return f"warning: does not fit in memory: {holds}"
+    return f"memory: fits: {holds}"
+
+
+def _at_least(recorded_bytes: float | None, has: str, new_bytes: float) -> str:
+    if recorded_bytes is None:
+        return f"; {has}"
+    if new_bytes >= recorded_bytes:
+        return f"; {has}, no less than the recorded {_shown(recorded_bytes)}: what ran fits"
+    return f"; warning: {has}, less than the recorded {_shown(recorded_bytes)}: it may not fit"
+
+
+def _shown(size: float) -> str:
+    return f"{size / GIB:.3g} GiB"

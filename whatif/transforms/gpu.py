@@ -1,0 +1,205 @@
+"""Another accelerator: its kernels, its copies and its scale-up link."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from msgspec import Struct
+
+from ingest.errors import ScenarioError
+from ingest.vocab import ElementType, KernelClass, TaskKind
+from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.work import Float64
+from whatif.models.bound import Bound
+from whatif.models.fabric import Fabric
+from whatif.models.hardware import Accelerator, require
+from whatif.models.kernels import roofline
+from whatif.models.kernels.machine import Machine, machine_of
+from whatif.models.kernels.roofline import KNOWN_ERROR, MATRIX, SOURCE, Kernels
+from whatif.models.memory import fits
+from whatif.topology import shape_of
+from whatif.transforms.base import Applied, Context, free, with_durations
+from whatif.transforms.machine import known
+from whatif.transforms.retime import retimed
+
+NO_DEVICE_WORK = "no accelerator worked in this trace"
+SHOWN_TYPES = (ElementType.BF16, ElementType.FP8, ElementType.FP32)
+
+
+class Gpu(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="gpu"
+):
+    """Run on another accelerator: compute, memory, copies and scale-up link; host and NICs stay."""
+
+    name: str
+    """As in the catalog: `H200`, `MI300X`, `B200`."""
+
+    @property
+    def flag(self) -> str:
+        """As typed."""
+        return f"--gpu {self.name}"
+
+    def apply(self, graph: TaskGraph, context: Context) -> Applied:
+        """Move kernels by the kernel model and transfers by the collective model.
+
+        Raises:
+            ScenarioError: the catalog does not know this accelerator, or the trace does not tell
+                which one it was recorded on.
+        """
+        device = require(self.name)
+        label = f"gpu {device.name}"
+        now = known(graph, context)
+        if not _on_device(graph).any():
+            return Applied(graph=graph, label=label, context=context, no_effect=NO_DEVICE_WORK)
+        base = now.device or refuse(graph)
+        if base == device:
+            reason = f"the run already has {device.name}"
+            return Applied(graph=graph, label=label, context=context, no_effect=reason)
+        old, new = machine_of(base), machine_of(device)
+        moved = with_durations(graph, _durations(graph, old, new, context.bound))
+        after = replace(now, device=device, fabric=_linked(now.links, device))
+        result = retimed(moved, now, after)
+        return Applied(
+            graph=result.graph,
+            label=label,
+            context=result.context,
+            assumptions=_told(graph, old, new),
+        )
+
+
+def kernels_of(graph: TaskGraph, task: Int64) -> Kernels:
+    """What is known of the work of these tasks."""
+    work, tasks = graph.work, graph.tasks
+    row = work.rows_of(tasks.slice_id[task])
+    if not len(work.slice_id):
+        nothing, none = np.full(len(task), np.nan), np.full(len(task), -1, np.int64)
+        return Kernels(
+            kernel_class=tasks.kernel_class[task],
+            dtype=np.zeros(len(task), np.int8),
+            flops=nothing,
+            bytes=nothing,
+            blocks=none,
+            tiles=none,
+        )
+    seen = row >= 0
+    return Kernels(
+        kernel_class=tasks.kernel_class[task],
+        dtype=np.where(seen, work.dtype[row], ElementType.UNKNOWN).astype(np.int8),
+        flops=np.where(seen, work.flops[row], np.nan),
+        bytes=np.where(seen, work.bytes[row], np.nan),
+        blocks=np.where(seen, work.blocks[row], -1),
+        tiles=np.where(seen, work.tiles[row], -1),
+    )
+
+
+def compute_kernels(graph: TaskGraph) -> Int64:
+    """Kernels that a scenario may change and that communicate nothing."""
+    tasks = graph.tasks
+    own = (tasks.kind == TaskKind.KERNEL) & (tasks.kernel_class != KernelClass.COLLECTIVE)
+    return np.flatnonzero(free(graph, own))
+
+
+def _on_device(graph: TaskGraph) -> Bool:
+    on_device: Bool = np.isin(graph.tasks.kind, (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET))
+    return on_device
+
+
+def refuse(graph: TaskGraph) -> Accelerator:
+    """Never an accelerator: none is known.
+
+    Raises:
+        ScenarioError: always.
+    """
+    names = Counter(info.gpu or "no GPU name" for info in graph.ranks)
+    raise ScenarioError(
+        f"the accelerator of the recorded run is not known ({', '.join(sorted(names))})",
+        hint="give --base-gpu NAME",
+    )
+
+
+def _durations(graph: TaskGraph, old: Machine, new: Machine, bound: Bound) -> Int64:
+    """Times of kernels, copies and memsets on the new device, ns."""
+    tasks = graph.tasks
+    dur_ns = tasks.dur_ns.copy()
+    task = compute_kernels(graph)
+    dur_ns[task] = roofline.scaled_ns(
+        tasks.dur_ns[task], kernels_of(graph, task), old, new, bound=bound
+    )
+    copies = np.flatnonzero(free(graph, np.isin(tasks.kind, (TaskKind.MEMCPY, TaskKind.MEMSET))))
+    ratio = _copy_ratios(graph, copies, old, new, bound)
+    overhead = np.minimum(tasks.dur_ns[copies], old.floor_ns)
+    dur_ns[copies] = np.rint(overhead + (tasks.dur_ns[copies] - overhead) * ratio)
+    return dur_ns
+
+
+def _copy_ratios(
+    graph: TaskGraph, copies: Int64, old: Machine, new: Machine, bound: Bound
+) -> Float64:
+    """Time of each copy and memset, new over old.
+
+    Copies within the device follow its memory. Those from and to the host follow PCIe, where the
+    memory is pinned; the host sets the pace of the others. Copies between devices stay.
+    """
+    names = [graph.names[name] for name in graph.tasks.name[copies]]
+    inside = np.array(["DtoD" in name or "Memset" in name for name in names], bool)
+    to_host = np.array(["HtoD" in name or "DtoH" in name for name in names], bool)
+    paged = np.array(["Pageable" in name for name in names], bool)
+    ratio = np.where(inside, old.memory_bytes_per_s / new.memory_bytes_per_s, 1.0)
+    if old.pcie_bytes_per_s and new.pcie_bytes_per_s and bound is not Bound.HIGH:
+        ratio[to_host & ~paged] = old.pcie_bytes_per_s / new.pcie_bytes_per_s
+    return ratio
+
+
+def _linked(links: Fabric, device: Accelerator) -> Fabric:
+    """The fabric with the links that come with the accelerator; NICs stay."""
+    pcie = device.pcie
+    return replace(
+        links,
+        architecture=device.architecture,
+        scale_up_bytes_per_s=device.scale_up_one_way_bytes_per_s,
+        scale_up_shape=shape_of(device),
+        pcie_bytes_per_s=links.pcie_bytes_per_s if pcie is None else pcie.one_way_bytes_per_s.value,
+    )
+
+
+def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
+    told = [
+        f"{old.name} to {new.name} (catalog): {_rates(old, new)}",
+        f"{SOURCE}; {_coverage(graph)}",
+        KNOWN_ERROR,
+        "host and NICs stay; its scale-up link and PCIe come with the accelerator",
+        fits(graph.work.peak_bytes, old.memory_bytes, new.memory_bytes, new.name),
+    ]
+    if old.maker != new.maker:
+        told.append("another maker's libraries run other kernels: the range is wider")
+    return tuple(told)
+
+
+def _rates(old: Machine, new: Machine) -> str:
+    rates = [
+        f"{dtype.name.lower()} {before / 1e12:.4g} to {after / 1e12:.4g} TFLOP/s"
+        for dtype in SHOWN_TYPES
+        if dtype in old.native
+        and dtype in new.native
+        and (before := old.flops_per_s[dtype])
+        and (after := new.flops_per_s[dtype])
+    ]
+    memory = (
+        f"memory {old.memory_bytes_per_s / 1e12:.3g} to {new.memory_bytes_per_s / 1e12:.3g} TB/s"
+    )
+    return ", ".join((*rates, memory))
+
+
+def _coverage(graph: TaskGraph) -> str:
+    """For how much of the time the roofs are known."""
+    task = compute_kernels(graph)
+    kernels, dur_ns = kernels_of(graph, task), graph.tasks.dur_ns[task]
+    matrix = np.isin(kernels.kernel_class, MATRIX)
+    flops = _part(dur_ns, matrix, ~np.isnan(kernels.flops))
+    moved = _part(dur_ns, ~matrix, ~np.isnan(kernels.bytes))
+    return f"FLOPs known of {flops} of the time of matrix kernels, bytes of {moved} of the others"
+
+
+def _part(dur_ns: Int64, among: Bool, known_: Bool) -> str:
+    total = int(dur_ns[among].sum())
+    return f"{dur_ns[among & known_].sum() / total:.0%}" if total else "none"
