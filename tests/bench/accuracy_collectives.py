@@ -17,13 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ingest.pipeline import IngestOptions, open_run
 from ingest.vocab import CollectiveKind
+from replay.graph.build import build
 from tests.bench.collective_rivals import alpha_beta_ns, nccl_ns
 from tests.bench.collective_sweeps import (
+    AMPERE,
     BLACKWELL,
     HOPPER,
     MI300,
     SWEEPS,
+    V100,
     Measured,
     read,
 )
@@ -33,6 +37,7 @@ from whatif.models.collectives.calls import Bool, Float64, Int64, inside_one_nod
 from whatif.models.collectives.constants import OTHER, OWN_HOP_NS, SHIPPED, SILICON, Constants
 from whatif.models.collectives.curves import Curves, rising
 from whatif.models.collectives.links import Tuning, links_of
+from whatif.models.collectives.model import model_ns as absolute_ns
 from whatif.models.collectives.move import Move, Situation
 from whatif.models.fabric import Algorithm
 
@@ -445,6 +450,48 @@ def _ranges(results: Sequence[Outcome]) -> list[str]:
     return [*shares, f"{width:.2f}x"]
 
 
+TRACES = {
+    "h100x8_nanogpt_12-11": HOPPER,
+    "h100x4_torchtitan_fsdp_A": HOPPER,
+    "a100x8_megatron_tp8": AMPERE,
+    "v100x8_dlrm": V100,
+}
+"""Sets of traces with all members of collectives of recorded size."""
+
+
+def trace_table(shared: Path) -> Iterable[str]:
+    """What the model says without any measured time, against kernels in traces."""
+    yield "| traces | collective | calls | median | measured / model: median | middle half |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for name, fabric in TRACES.items():
+        with open_run(
+            sorted((shared / "traces" / name).glob("*.gz")), options=IngestOptions(cache=False)
+        ) as run:
+            graph = build(run.store).graph
+        calls = graph.collectives
+        kind = calls.kind.astype(np.int64)
+        members = calls.members_expected.astype(np.int64)
+        model_ns = absolute_ns(inside_one_node(kind, calls.size_bytes, members), fabric)
+        judged = (calls.members_seen >= members) & (calls.size_bytes > 0) & (members > 1)
+        for key in np.unique(kind[judged]):
+            for large in (True, False):
+                rows = judged & (kind == key) & ((calls.size_bytes >= MIB) == large)
+                if not rows.any():
+                    continue
+                ratio = calls.transfer_ns[rows] / model_ns[rows]
+                first, middle, third = np.quantile(ratio, [0.25, 0.5, 0.75])
+                word = CollectiveKind(key).name.lower()
+                cells = [
+                    name,
+                    f"{word}, {'>=' if large else '<'} 1 MiB",
+                    str(int(rows.sum())),
+                    f"{np.median(calls.transfer_ns[rows]) / 1e3:.0f} us",
+                    f"{middle:.2f}",
+                    f"{first:.2f} to {third:.2f}",
+                ]
+                yield f"| {' | '.join(cells)} |"
+
+
 def section(shared: Path) -> str:
     """Markdown for docs/accuracy.md."""
     tables = shared / "facts/nccl_tables"
@@ -454,6 +501,7 @@ def section(shared: Path) -> str:
         lines += ["", f"**{group[0].upper()}{group[1:]}**", ""]
         lines += pair_table(results, ranged=group != SAME)
     lines += ["", *WORDS_OF_COUNTS, "", *count_table(tables)]
+    lines += ["", *WORDS_OF_TRACES, "", *trace_table(shared)]
     return "\n".join(lines)
 
 
@@ -477,6 +525,12 @@ WORDS_OF_COUNTS = (
     "Large all-reduces of 2 to 8 GPUs of a node, by ring and as the library likes (with more than "
     "4 H200 or 5 B200 in the switch); from the first and from the last row of each machine to all "
     "others. No constant was fitted on them.",
+)
+
+
+WORDS_OF_TRACES = (
+    "Kernels of traces, which no constant but V100's latency was fitted on, against the model "
+    "without any measured time (transfers, from the moment when the last member has come).",
 )
 
 
