@@ -1,7 +1,9 @@
 """Which ranks share a scale-up domain, a node and a site: what a collective's bytes must cross."""
 
+from collections import deque
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import is_
 
 import numpy as np
 
@@ -219,7 +221,28 @@ def spread(graph: TaskGraph, topology: Topology) -> Spread:
 
     Where all members of a communicator take part its ranks tell, as a what-if may have changed
     them; of fewer those in the files, if all are there; else the size: as if they were neighbours.
+    The last results are kept, since what-ifs share the columns that they do not change.
     """
+    depends_on = _members(graph)
+    for columns, places, known in tuple(_RECENT):
+        if places == topology and all(map(is_, columns, depends_on)):
+            return known
+    found = _spread(graph, topology)
+    _RECENT.append((depends_on, topology, found))
+    return found
+
+
+_RECENT: deque[tuple[tuple[object, ...], Topology, Spread]] = deque(maxlen=8)
+
+
+def _members(graph: TaskGraph) -> tuple[object, ...]:
+    """All that says who the members of collectives are."""
+    tasks, calls = graph.tasks, graph.collectives
+    of_calls = (calls.group, calls.members_seen, calls.members_expected)
+    return (tasks.kind, tasks.rank, tasks.collective, *of_calls, graph.groups)
+
+
+def _spread(graph: TaskGraph, topology: Topology) -> Spread:
     calls = graph.collectives
     number, rank = _members_seen(graph)
     domains, largest = _counts(number, topology.domain_of(rank), len(calls.kind))

@@ -14,7 +14,7 @@ from whatif.transforms.codec import Codec, with_codec
 from whatif.transforms.gradients import NO_GRADIENTS, gradient_reductions
 from whatif.transforms.machine import known, owner
 from whatif.transforms.reach import changeable, nothing_to_change
-from whatif.transforms.retime import retimed
+from whatif.transforms.retime import retimed, with_rate_of_hosts
 from whatif.transforms.select import select
 
 ITEM_BYTES = {"fp8": 1, "bf16": 2}
@@ -24,14 +24,16 @@ TOPK = "topk"
 INDEX_BYTES = 4
 HINT = "write fp8, bf16 or topk:0.01 (the part that is sent), with @SELECTOR for other collectives"
 MEMORY_SHARE = 0.8
-"""Part of the memory's rate that a cast reaches: 0.79 to 0.92 for copies of large tensors on A100,
-H100 and MI300X (https://github.com/stas00/ml-engineering, compute/accelerator)."""
+"""Part of the memory's rate that a cast of a large tensor reaches: copies 0.82 on Blackwell
+(https://github.com/microsoft/superbenchmark, tests/data/gpu_stream.log), elementwise kernels of
+0.2 GB and more 0.83 to 0.87 on A100 (https://github.com/sitar-lab/NeuSight)."""
 CODEC_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.5, Bound.HIGH: 2.0}
 SELECT_PASSES = 5
 """Times that a selection of the largest reads its input: one pass per 8 bits of a 32-bit key, and
 one that writes what was found (radix select, as torch.topk does it)."""
-HOST_NS_PER_BYTE = 0.3
-"""A core reads or writes memory at some 3 GB/s while it casts."""
+HOST_NS_PER_BYTE = 0.05
+"""Of a core that reads, scales and writes a gradient as DDP does, median of gradients of 1 MB and
+more in the measured runs over gloo."""
 UNJUDGED = (
     "what the narrower gradients do to convergence is not predicted; the codec's own time is bytes "
     "over the memory's rate, from half to twice of it in the range"
@@ -114,7 +116,7 @@ class Compress(
         return Applied(
             graph=with_codec(result.graph, codec),
             label=label,
-            context=replace(result.context, anchor=None),
+            context=replace(with_rate_of_hosts(graph, result.context), anchor=None),
             assumptions=tuple(told),
         )
 

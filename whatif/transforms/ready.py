@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 
 
@@ -20,7 +20,8 @@ class Ready:
 
     graph: TaskGraph
     launched_ns: Int64
-    """Per task: recorded moment of its launch, else its own start; never falls in a lane."""
+    """Per task: recorded end of the call that launched it, else its own start; never falls in a
+    lane."""
     order: Int64
     """Tasks by lane and start."""
     first: Int64
@@ -31,8 +32,7 @@ class Ready:
         """Of the recorded times of a graph."""
         tasks = graph.tasks
         caller = np.maximum(tasks.caller, 0)
-        work = tasks.kind[caller] == TaskKind.HOST_WORK
-        called_ns = tasks.ts_ns[caller] + np.where(work, tasks.dur_ns[caller], 0)
+        called_ns = tasks.ts_ns[caller] + tasks.dur_ns[caller]
         called_ns = np.where(tasks.caller == NONE, tasks.ts_ns, called_ns)
         order = np.lexsort((tasks.ts_ns, tasks.lane))
         order = order[tasks.lane[order] >= 0].astype(np.int64)

@@ -1,8 +1,9 @@
 """Other links or places: which collectives they concern, and the answer with its words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.graph.arrays import Bool, TaskGraph
+from whatif.models.bound import Bound
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.reach import Level, changeable, levels, nothing_to_change
 from whatif.transforms.retime import retimed
@@ -27,6 +28,8 @@ class Relinking:
     """Why the links are the same as before; meaningless where they are not."""
     why_unmoved: str = UNMOVED
     """Why no transfer takes another time on the new links."""
+    only_library: bool = False
+    """No link changes: where the model sees no difference, it has no doubt about one either."""
     why_others_stay: str = "another link carries them"
     told: tuple[str, ...] = ()
     """What was taken for granted."""
@@ -49,8 +52,9 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
     if reason is not None:
         return Applied(graph=graph, label=change.label, context=context, no_effect=reason)
     result = retimed(graph, before, after)
-    if not result.moved.any():
+    if not result.moved.any() or (change.only_library and _is_same(graph, before, after)):
         reason = change.why_unmoved
+        result = replace(result, graph=graph)
     return Applied(
         graph=result.graph,
         label=change.label,
@@ -64,6 +68,16 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
         ),
         no_effect=reason,
     )
+
+
+def _is_same(graph: TaskGraph, before: Context, after: Context) -> bool:
+    """Without its doubts the model moves nothing."""
+    if before.bound is Bound.NOMINAL:
+        return False
+    plain = retimed(
+        graph, replace(before, bound=Bound.NOMINAL), replace(after, bound=Bound.NOMINAL)
+    )
+    return not plain.moved.any()
 
 
 def _others_told(graph: TaskGraph, change: Relinking) -> tuple[str, ...]:

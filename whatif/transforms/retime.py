@@ -12,7 +12,7 @@ import numpy as np
 
 from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import CollectiveKind, TaskKind
-from replay.graph.arrays import Bool, Int8, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int8, Int64, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.bound import Bound
@@ -22,7 +22,7 @@ from whatif.models.collectives.curves import Curves, curves_of
 from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
-from whatif.transforms.host_network import HostNetwork, Moved, over_network
+from whatif.transforms.host_network import HostNetwork, Moved, over_network, recorded_rate
 from whatif.transforms.reach import Level, levels
 
 
@@ -81,6 +81,17 @@ def retimed(
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
         context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
     return Retimed(graph=result, context=context, moved=moved, assumptions=told)
+
+
+def with_rate_of_hosts(graph: TaskGraph, context: Context) -> Context:
+    """The machine with the rate between hosts that the transfers of the run show, where not said.
+
+    For what-ifs after which the transfers are no longer the recorded ones.
+    """
+    fabric = context.links
+    if fabric.nic_bytes_per_s is not None or not graph.collectives.on_host.any():
+        return context
+    return replace(context, fabric=replace(fabric, nic_bytes_per_s=recorded_rate(graph)))
 
 
 def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
@@ -170,13 +181,18 @@ def _on(
         new_ns[on_host] = _resized(moved_ns, anchor.graph, graph, number[on_host], context)
     for rows, base, new in _by_link(anchor, graph, context, number):
         rows &= ~on_host
-        new_ns[rows] = _scaled(
-            anchor.graph.tasks.dur_ns[ids[rows]],
-            (calls_of(anchor.graph, anchor.topology, number[rows]), base),
-            (calls_of(graph, context.places, number[rows]), new),
+        before = calls_of(anchor.graph, anchor.topology, number[rows])
+        after = calls_of(graph, context.places, number[rows])
+        measured_ns = anchor.graph.tasks.dur_ns[ids[rows]]
+        scaled_ns = _scaled(
+            measured_ns,
+            (before, base),
+            (after, new),
             context.bound,
             anchor.curves.rows(number[rows]),
         )
+        added_ns = _with_another_link(measured_ns, (before, base), (after, new), context.bound)
+        new_ns[rows] = np.where(added_ns >= 0, added_ns, scaled_ns)
     return new_ns, host
 
 
@@ -227,6 +243,29 @@ def _chosen(rows: Bool, one: Calls, other: Calls) -> Calls:
             for field in fields(Calls)
         }
     )
+
+
+def _with_another_link(
+    measured_ns: Int64, before: tuple[Calls, Fabric], after: tuple[Calls, Fabric], bound: Bound
+) -> Int64:
+    """Times of calls that come to cross sites: what was measured, and what the model adds.
+
+    What the machine lost against the model on its own links it does not lose on another: a ratio
+    would carry it over a thousandfold. -1 where no site is added or a size is not known.
+    """
+    calls, fabric = after
+    crosses = calls.sites > before[0].sites
+    if not crosses.any():
+        return np.full(len(measured_ns), NONE, np.int64)
+    base_ns, new_ns = model.model_ns(*before), model.model_ns(calls, fabric)
+    at_once = replace(fabric, wan_latency_ns=0.0)
+    way_ns = new_ns - model.model_ns(calls, at_once)
+    if bound is not Bound.NOMINAL:
+        # How far apart the sites are is given: only the rest is in doubt.
+        new_ns = way_ns + model.model_ns(calls, at_once, bound)
+    told = crosses & np.isfinite(base_ns) & np.isfinite(new_ns)
+    added_ns = np.where(told, np.maximum(new_ns - base_ns, 0), 0)
+    return np.where(told, measured_ns + np.rint(added_ns).astype(np.int64), NONE)
 
 
 def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
