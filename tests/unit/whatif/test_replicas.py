@@ -16,14 +16,18 @@ from replay.results.metrics import step_times
 from tests.builders import GraphBuilder, baseline_of
 from whatif.models import order_statistics
 from whatif.models.bound import Bound
+from whatif.models.collectives import model
 from whatif.parallelism import Axis, layout_of
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import Study, study
+from whatif.topology import spread
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.growth import Growth
+from whatif.transforms.machine import known
 from whatif.transforms.replicas import Replicas
+from whatif.transforms.retime import calls_of
 from whatif.transforms.scale import Scale
 from whatif.transforms.slowest import slowest_of_fewer, spread_ns
 from whatif.transforms.stragglers import NoStragglers
@@ -169,6 +173,29 @@ def test_a_network_between_nodes_that_nobody_told_is_the_usual_one_of_the_accele
     assert any("reach over 4 nodes" in told for told in across.assumptions)
     told = apply(graph, 8 * 4, recorded=Recorded(net="25Gbps"))
     assert max(transfers_ns(told.graph)) > max(transfers_ns(across.graph))
+
+
+def test_calls_that_leave_their_node_keep_what_it_cost_and_add_the_network() -> None:
+    graph = data_parallel([WORK_NS] * 8)
+    base = Context(recorded=Recorded(net="400Gbps"))
+    found = Replicas(replicas=16).apply(graph, base)
+    numbers = np.zeros(1, np.int64)
+    now = known(graph, base)
+    here, there = (calls_of(one, now.places, numbers) for one in (graph, found.graph))
+    assert (here.nodes[0], there.nodes[0], there.largest_node[0]) == (1, 2, 8)
+    model_ns = [float(model.model_ns(calls, now.links)[0]) for calls in (here, there)]
+    assert 3 * model_ns[0] < REDUCE_NS, "or a ratio would say the same"
+    (new_ns,) = transfers_ns(found.graph)
+    assert new_ns == pytest.approx(REDUCE_NS + model_ns[1] - model_ns[0], abs=2)
+
+
+def test_fewer_replicas_come_together_in_fewer_nodes() -> None:
+    graph = data_parallel([WORK_NS] * 8)
+    base = Recorded(gpus_per_node=4, net="400Gbps")
+    found = apply(graph, 4, recorded=base)
+    over = spread(found.graph, found.context.places)
+    assert (over.domains.tolist(), over.largest.tolist()) == ([1], [4])
+    assert max(transfers_ns(found.graph)) < REDUCE_NS
 
 
 def test_a_node_of_unknown_kind_needs_its_network_told() -> None:
