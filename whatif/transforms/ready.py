@@ -47,16 +47,18 @@ class Ready:
         """Kernels that a bucket ready at the moment waits for, and the lags after their ends, ns.
 
         Of the streams that the recorded arrival waits for, each the last one launched by then and
-        not after the recorded one.
+        not after the recorded one; that one itself where none had been launched, since what makes
+        gradients cannot be missing.
         """
         edges = self.graph.edges
         found = []
         for edge in range(int(edges.start[arrival]), int(edges.start[arrival + 1])):
             if edges.kind[edge] != EdgeKind.EVENT_WAIT:
                 continue
-            kernel = self._last_launched(int(edges.src[edge]), moment_ns)
-            if kernel != NONE:
-                found.append((kernel, int(edges.lag_ns[edge])))
+            recorded = int(edges.src[edge])
+            earlier = self._up_to(recorded, moment_ns)
+            kernel = int(earlier[-1]) if len(earlier) else recorded
+            found.append((kernel, int(edges.lag_ns[edge])))
         return found
 
     def before_on_lane(self, arrival: int, moment_ns: int, left_out: Bool) -> int:
@@ -92,11 +94,6 @@ class Ready:
         end_ns = tasks.ts_ns[src] + np.where(edges.from_start[mine], 0, tasks.dur_ns[src])
         ready_ns = int((end_ns + edges.lag_ns[mine]).max()) + int(tasks.residual_ns[arrival])
         return max(int(tasks.ts_ns[arrival] + tasks.dur_ns[arrival]) - ready_ns, 0)
-
-    def _last_launched(self, until: int, moment_ns: int) -> int:
-        """Last task of a stream, up to the given one, that had been launched at the moment."""
-        mine = self._up_to(until, moment_ns)
-        return int(mine[-1]) if len(mine) else NONE
 
     def _up_to(self, task: int, moment_ns: int) -> Int64:
         """Tasks of a task's lane, itself the last, that had been launched at the moment."""
