@@ -310,9 +310,9 @@ def _chained(ready: Ready, plan: Plan, incoming: _Incoming) -> EdgeList:
         evidence=Evidence.INFERRED,
     )
     foreign = []
+    left_out = incoming.arrival | (incoming.bucket_of >= 0)
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        left_out = incoming.arrival | (incoming.bucket_of >= 0)
         before = ready.before_on_lane(arrival, int(plan.ready_ns[rank, bucket]), left_out)
         if before != NONE:
             foreign.append((before, task - 1, incoming.order_lag_ns))
@@ -322,9 +322,13 @@ def _chained(ready: Ready, plan: Plan, incoming: _Incoming) -> EdgeList:
 def _launched(ready: Ready, plan: Plan) -> EdgeList:
     """A new bucket is launched by the host once its last gradient is ready."""
     found = []
+    after_ns = {
+        arrival: ready.launch_lag_ns(arrival) + ready.others_later_ns(arrival)
+        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
+    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        lag_ns = ready.launch_lag_ns(arrival) + ready.others_later_ns(arrival)
+        lag_ns = after_ns[arrival]
         host, caller = int(plan.host[rank, bucket]), int(ready.graph.tasks.caller[arrival])
         if host != NONE:
             lag_ns += ready.offset_ns(host, int(plan.ready_ns[rank, bucket]))
@@ -337,9 +341,13 @@ def _launched(ready: Ready, plan: Plan) -> EdgeList:
 def _after_kernels(ready: Ready, plan: Plan) -> EdgeList:
     """On a device it waits for the kernels that had been launched when its gradients were ready."""
     found = []
+    after_ns = {
+        arrival: ready.others_later_ns(arrival)
+        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
+    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        later_ns = ready.others_later_ns(arrival)
+        later_ns = after_ns[arrival]
         moment_ns = int(plan.ready_ns[rank, bucket])
         found += [
             (kernel, task - 1, lag_ns + later_ns)
