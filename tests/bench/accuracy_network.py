@@ -25,6 +25,7 @@ from whatif.models import gloo
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import study
+from whatif.transforms.bucket import BucketMb
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.scale import Scale
@@ -37,7 +38,7 @@ LOOPBACK_GBIT = 7.0
 """What a link without limit carried, for the naive model (`groundtruth/README.md`)."""
 WORST = 12
 """Rows that are named."""
-CHANGES = ("rate", "delay", "rate and delay", "host work x2", "batch x2")
+CHANGES = ("rate", "delay", "rate and delay", "buckets", "host work x2", "batch x2")
 
 
 ALONE = """### Collectives on the host, alone
@@ -50,14 +51,26 @@ fits, no more.
 STEPS = """
 ### Measured steps over gloo
 
-Each setting predicted from each other one of its experiment that differs in link rate, delay, or
-speed of the host alone. *Scaled*: predicted ratio times the step timed without the profiler.
-*--unprofiled-step*: that step is given, and the prediction starts from there. *Naive*: compute as
-recorded, exposed communication scaled by latency + bytes / rate, no ordering. Links without a
-limit are asked for as 100 Gbit/s: the model says that a core sends no faster than 9 Gbit/s. **All**
-leaves *batch x2* out: there all host work is doubled, though the optimizer and other fixed work do
-not grow with the batch, so that it is too long by as much; one trace cannot tell.
+Each setting predicted from each other one of its experiment that differs in the network alone
+(rate, delay), in the size of the gradient buckets, or in the speed of the host. *Scaled*: predicted
+ratio times the step timed without the profiler. *--unprofiled-step*: that step is given, and the
+prediction starts from there. *Naive*: compute as recorded, exposed communication scaled by latency +
+bytes / rate, no ordering. Links without a limit are asked for as 100 Gbit/s: the model says that a
+core sends no faster than 9 Gbit/s. **All** leaves *batch x2* out: there all host work is doubled,
+though the optimizer and other fixed work do not grow with the batch, so that it is too long by as
+much; one trace cannot tell. The range is that of the answer, which knows nothing of how much two
+runs of one setting differ.
 """
+
+
+NAMES = ("ranks", "batch x2", "buckets", "host work x2")
+"""Of what differs in `Setting.compute`."""
+NETWORK = {
+    (False, False): "repeat",
+    (True, False): "rate",
+    (False, True): "delay",
+    (True, True): "rate and delay",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +94,11 @@ class Setting:
     def compute(self) -> tuple[int, int, float, int]:
         """What of a setting is no network; equal ones differ in the network alone."""
         return self.ranks, self.batch, self.bucket_mb, 2 if "slow2x" in self.name else 1
+
+    @property
+    def network(self) -> tuple[BytesPerSecond | None, Nanos]:
+        """What of it is."""
+        return self.rate, self.delay_ns
 
     @property
     def communicates(self) -> bool:
@@ -173,15 +191,17 @@ def _change(base: Setting, other: Setting) -> str | None:
     """What differs; None where no what-if says it, or nothing is to predict."""
     if base.experiment != other.experiment or base.name == other.name:
         return None
-    if base.communicates != other.communicates:
+    if base.ranks != other.ranks or base.communicates != other.communicates:
         return None
-    network = [base.rate != other.rate, base.delay_ns != other.delay_ns]
     if base.compute == other.compute:
-        names = {(False, False): "repeat", (True, False): "rate", (False, True): "delay"}
-        return names.get((network[0], network[1]), "rate and delay")
-    if any(network) or base.ranks != other.ranks or base.bucket_mb != other.bucket_mb:
-        return None
-    return "batch x2" if base.batch != other.batch else "host work x2"
+        network = (base.rate != other.rate, base.delay_ns != other.delay_ns)
+        return NETWORK[network]
+    differs = [
+        name
+        for name, before, after in zip(NAMES, base.compute, other.compute, strict=True)
+        if before != after
+    ]
+    return differs[0] if base.network == other.network and len(differs) == 1 else None
 
 
 def _row(base: Setting, other: Setting, change: str) -> Row:
@@ -215,6 +235,8 @@ def _scenario(base: Setting, other: Setting) -> Scenario:
         changes.append(Net(rate=_gbit(other.rate or NO_LIMIT)))
     if base.delay_ns != other.delay_ns:
         changes.append(NetLatency(time=_ms(other.delay_ns)))
+    if base.bucket_mb != other.bucket_mb:
+        changes.append(BucketMb(size_mib=other.bucket_mb))
     factor = _host_factor(base, other)
     if factor != 1:
         changes.append(Scale(where="class:host", factor=factor))
