@@ -21,6 +21,7 @@ from replay.graph.arrays import Int64, TaskGraph
 from replay.graph.build import build
 from replay.results.fidelity import Baseline, baseline
 from replay.results.metrics import breakdown
+from tests.bench.scatter import scatter
 from whatif.models import gloo
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
@@ -31,6 +32,7 @@ from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.scale import Scale
 from whatif.unprofiled import without_profiler
 
+FIGURE = "img/network.svg"
 GBIT = 1e9 / 8
 NO_LIMIT = BytesPerSecond(100 * GBIT)
 """What is asked for where a link has no limit: more than a core sends."""
@@ -54,9 +56,9 @@ STEPS = """
 Each setting predicted from each other one of its experiment that differs in the network alone
 (rate, delay), in the size of the gradient buckets, or in the speed of the host. *Scaled*: predicted
 ratio times the step timed without the profiler. *--unprofiled-step*: that step is given, and the
-prediction starts from there. *Naive*: compute as recorded, exposed communication scaled by latency +
-bytes / rate, no ordering. Links without a limit are asked for as 100 Gbit/s: the model says that a
-core sends no faster than 9 Gbit/s. **All** leaves *batch x2* out: there all host work is doubled,
+prediction starts from there. *Naive*: compute as recorded, exposed communication scaled by latency
++ bytes / rate, no ordering. Links without a limit are asked for as 100 Gbit/s: the model says that
+a core sends no faster than 9 Gbit/s. **All** leaves *batch x2* out: there all host work is doubled,
 though the optimizer and other fixed work do not grow with the batch, so that it is too long by as
 much; one trace cannot tell. The range is that of the answer, which knows nothing of how much two
 runs of one setting differ.
@@ -112,6 +114,7 @@ class Row:
 
     name: str
     change: str
+    base_ms: float
     true_ms: float
     scaled: float
     """The predicted ratio times the base step timed without the profiler."""
@@ -127,7 +130,7 @@ class Row:
 def section(shared: Path) -> str:
     """Markdown: collectives alone, then whole steps."""
     folder = shared / "groundtruth"
-    rows = list(predictions(settings(folder)))
+    rows = _measured(folder)
     noise = [row for row in rows if row.change == "repeat"]
     judged = [row for row in rows if row.change != "repeat"]
     lines = [
@@ -135,6 +138,8 @@ def section(shared: Path) -> str:
         *_alone_table(folder / "calibration.csv"),
         STEPS,
         *_summary(judged, noise),
+        "",
+        f"![Predicted over measured ratios of steps]({FIGURE})",
         "",
         f"The {WORST} worst:",
         "",
@@ -147,6 +152,23 @@ def section(shared: Path) -> str:
         "</details>",
     ]
     return "\n".join(lines)
+
+
+def figures(shared: Path, folder: Path) -> None:
+    """Write the plot that the section shows into a folder (`docs/img`)."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in _measured(shared / "groundtruth"):
+        if row.change not in ("repeat", "batch x2"):
+            ratios = row.true_ms / row.base_ms, (1 + row.scaled) * row.true_ms / row.base_ms
+            points.setdefault(row.name.split()[0], []).append(ratios)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = scatter(points, "measured step, new over base", "predicted step, new over base")
+    (folder / Path(FIGURE).name).write_text(drawn, encoding="utf-8")
+
+
+@cache
+def _measured(folder: Path) -> tuple[Row, ...]:
+    return tuple(predictions(settings(folder)))
 
 
 def settings(folder: Path) -> list[Setting]:
@@ -210,6 +232,7 @@ def _row(base: Setting, other: Setting, change: str) -> Row:
     return Row(
         name=f"{base.experiment} {base.name} -> {other.name}",
         change=change,
+        base_ms=base.step_ms,
         true_ms=other.step_ms,
         scaled=answer.step_ns * scale / other.step_ms - 1,
         inside=answer.low_ns * scale <= other.step_ms <= answer.high_ns * scale,
