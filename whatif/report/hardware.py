@@ -162,7 +162,12 @@ def render(entry: Accelerator | Link) -> str:
     noted: dict[str, list[str]] = {}
     for each in figures(entry):
         noted.setdefault(each.number.note, []).append(each.name)
-    notes = [f"{'; '.join(names)}: {note}" for note, names in noted.items() if note]
+    notes = [
+        line
+        for note, names in noted.items()
+        if note
+        for line in wrap(f"{'; '.join(names)}: {note}", WIDTH, subsequent_indent="  ")
+    ]
     sources = [
         f"[{number}] {source}" + (f" (read {date})" if date else "")
         for number, (source, date) in enumerate(pages, start=1)
