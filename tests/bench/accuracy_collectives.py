@@ -108,6 +108,7 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
 
 SMALL_BYTES = 1 << 16
 LARGE_BYTES = 1 << 30
+LEAST_HOP_NS, MOST_HOP_NS = 1e3, 1e6
 BINDS = 1.9
 """A call takes this much longer with half of the NIC: the NIC binds."""
 HOST_NS = 20_000.0
@@ -171,15 +172,16 @@ def _tells_hop(measured: Measured) -> bool:
 
 def hop_ns(measured: Measured, constants: Constants) -> float:
     """Hop between nodes that explains the smallest undisturbed call of a sweep."""
-    measured = replace(
-        measured,
-        size_bytes=measured.size_bytes[measured.judged],
-        time_ns=measured.time_ns[measured.judged],
+    first = np.flatnonzero(measured.judged)[:1]
+    smallest = replace(
+        measured, size_bytes=measured.size_bytes[first], time_ns=measured.time_ns[first]
     )
-    without, once = (
-        _absolute_ns(measured, replace(constants, hop_ns=hop), Tuning())[0] for hop in (1e3, 2e3)
-    )
-    return float(1e3 + (measured.time_ns[0] - without) / (once - without) * 1e3)
+    low, high = LEAST_HOP_NS, MOST_HOP_NS
+    for _ in range(40):
+        middle = (low * high) ** 0.5
+        time_ns = _absolute_ns(smallest, replace(constants, hop_ns=middle), Tuning())[0]
+        low, high = (low, middle) if time_ns > smallest.time_ns[0] else (middle, high)
+    return low
 
 
 def _net_frac(measured: Measured, constants: Constants) -> float | None:
@@ -211,7 +213,7 @@ def _later_hops(sweeps: Sequence[Measured], constants: Constants) -> float:
     errors = {}
     for hops in LATER_GRID:
         tried = replace(constants, later_hops=hops)
-        own = [(one, replace(tried, hop_ns=max(hop_ns(one, tried), 1e3))) for one in between]
+        own = [(one, replace(tried, hop_ns=hop_ns(one, tried))) for one in between]
         errors[hops] = float(np.mean([_log_error(*pair, above=0) for pair in own]))
     return min(errors, key=lambda hops: errors[hops])
 

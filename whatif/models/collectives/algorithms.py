@@ -33,6 +33,7 @@ from whatif.models.collectives.constants import (
     PAT_FRAC,
     PAT_HOP_FRAC,
     PAT_MEMBER_NS,
+    POST_NS,
     RING_HOP_FRAC,
     SIMPLE_HOP_FACTOR,
     SMALL_NS_PER_BYTE,
@@ -169,6 +170,7 @@ def _ring_latency(
     calls = links.calls
     hops = rounds * (calls.nodes - 1.0)
     inside = np.maximum(rounds * (_members(links) - 1.0) - hops, 0.0)
+    step = np.where(links.several, max(step, POST_NS), step)
     far = rounds * (calls.sites - 1.0) * links.site_hop_ns
     near = links.step_factor * (base + inside * step)
     return near + hops * hop_frac * links.hop_ns + far
