@@ -170,9 +170,9 @@ def _ring_latency(
     calls = links.calls
     hops = rounds * (calls.nodes - 1.0)
     inside = np.maximum(rounds * (_members(links) - 1.0) - hops, 0.0)
-    step = np.where(links.several, max(step, POST_NS), step)
+    each_ns = np.where(links.several, max(step, POST_NS), step)
     far = rounds * (calls.sites - 1.0) * links.site_hop_ns
-    near = links.step_factor * (base + inside * step)
+    near = links.step_factor * (base + inside * each_ns)
     return near + hops * hop_frac * links.hop_ns + far
 
 

@@ -69,6 +69,8 @@ class Constants:
     later_hops: float = 1.5
     """Hops that large messages take more than small ones, per doubling of the nodes: another
     protocol. Measured; NCCL's Simple against LL: 3.6."""
+    doubt: float = 1.0
+    """Times the widths of `doubt.py`."""
 
 
 # Latencies of NCCL's protocol LL, which small messages take, and of Simple, which large ones take.

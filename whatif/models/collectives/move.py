@@ -56,7 +56,7 @@ class Move:
         if bound is Bound.NOMINAL:
             return found
         doubt = doubt_of(self.before.calls, self.before.fabric, self.after.calls, self.after.fabric)
-        end = future.times(doubt.tuning(bound))
+        end = future.times(doubt.tuning(bound, self.constants.doubt))
         known = np.zeros(len(found), bool) if self.curves is None else self.curves.known
         wide = np.where(known, SPLIT_ON_CURVE, SPLIT)
         splits = [Tuning(step=split, hop=split) for split in (1.0 / wide, wide)]
