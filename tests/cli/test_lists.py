@@ -11,6 +11,7 @@ from replay.cli.lists import USUAL_UNIT, values_of
 from replay.cli.points import axes_of, points_of
 from replay.cli.stack import Typed
 from replay.cli.what_ifs import BASE_OPTIONS, WHAT_IFS
+from tests.cli.calls import ROOT
 
 ASKED = asked()
 
@@ -73,6 +74,11 @@ def test_a_malformed_list_says_what_is_wrong(name: str, text: str, said: str) ->
 def test_every_what_if_option_is_understood_in_a_grid() -> None:
     """Any other option of `replay whatif` stands in the list of those that are none."""
     assert set(ASKED) == set(WHAT_IFS) - {"jitter"} | set(BASE_OPTIONS) | {"scenario"}
+
+
+def test_every_what_if_is_described() -> None:
+    page = (ROOT / "docs" / "what-if.md").read_text(encoding="utf-8")
+    assert [one.option for one in ASKED.values() if f"`{one.option}" not in page] == []
 
 
 def test_usual_units_are_of_options_that_take_rates_or_times() -> None:
