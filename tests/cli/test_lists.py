@@ -141,6 +141,9 @@ def test_files_of_scenarios_are_values_like_any_other(tmp_path: Path) -> None:
         ("nvlink", 2.5, "--nvlink x2.5"),
         ("--network-scale", 1e6, "--network-scale 1000000"),
         ("network_scale", 0.001, "--network-scale 0.001"),
+        ("net-latency", 1, "--net-latency 1ns"),
+        ("net-latency", 12_340, "--net-latency 12.34us"),
+        ("net-latency", 1e9, "--net-latency 1s"),
         ("scale:class:gemm,rank:3", 0.25, "--scale class:gemm,rank:3=0.25"),
     ],
 )
