@@ -187,10 +187,18 @@ def _draw(
 def _choices(donors: _Donors, random: np.random.Generator) -> Iterator[Int64]:
     """Donor cell of every cell: for host tasks, for device tasks, and for transfers."""
     for _ in ("host", "device"):
-        yield np.array([random.choice(cells) for cells in donors.cells], np.int64)
+        yield _one_of_each(donors.cells, random)
     own = np.arange(len(donors.cells))
     if not donors.with_transfers:
         yield own
         return
-    of_step = np.array([random.choice(steps) for steps in donors.steps], np.int64)
+    of_step = _one_of_each(donors.steps, random)
     yield own // donors.n_steps * donors.n_steps + of_step[own % donors.n_steps]
+
+
+def _one_of_each(sets: tuple[Int64, ...], random: np.random.Generator) -> Int64:
+    """An element of every set."""
+    count = np.array([len(each) for each in sets], np.int64)
+    first = np.cumsum(count) - count
+    chosen: Int64 = np.concatenate(sets)[first + random.integers(count)]
+    return chosen

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import typer
 
@@ -11,8 +12,16 @@ from replay.cli.stack import KEY, StackedCommand
 from replay.cli.what_ifs import scenario_of
 from tests.cli.calls import Run
 from whatif.recorded import Recorded
+from whatif.scenario import load_scenario
+from whatif.transforms.cuda_graphs import CudaGraphs
+from whatif.transforms.fuse import Fuse
+from whatif.transforms.host_scale import HostScale
+from whatif.transforms.jitter import Jitter
 from whatif.transforms.network import NetworkScale
+from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.perfect_overlap import PerfectOverlap
+from whatif.transforms.registry import Transform
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
@@ -69,8 +78,34 @@ def test_each_option_is_one_transform_in_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "change"),
+    [
+        (("host_scale", "1.5"), HostScale(factor=1.5)),
+        (("cuda_graphs", "True"), CudaGraphs()),
+        (("fuse", "class:elementwise"), Fuse(where="class:elementwise")),
+        (("no_overlap", "True"), NoOverlap()),
+        (("perfect_overlap", "True"), PerfectOverlap()),
+        (("jitter", "200"), Jitter(samples=200)),
+        (("jitter", "50@2"), Jitter(samples=50, scale=2)),
+    ],
+)
+def test_options_of_the_runtime_say_what_files_say(
+    typed: tuple[str, str], change: Transform, tmp_path: Path
+) -> None:
+    assert scenario_of(_as_typed((typed,))).transforms == (change,)
+    file = tmp_path / "same.yaml"
+    file.write_bytes(msgspec.yaml.encode({"transforms": [change]}))
+    assert load_scenario(file).transforms == (change,)
+
+
+@pytest.mark.parametrize(
     "order",
     [
+        (("host_scale", "0"),),
+        (("host_scale", "fast"),),
+        (("jitter", "many"),),
+        (("jitter", "10@much"),),
+        (("jitter", "0"),),
         (("scale", "class:gemm"),),
         (("scale", "=2"),),
         (("scale", "class:gemm=fast"),),

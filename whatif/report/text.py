@@ -43,13 +43,23 @@ HOST_ROWS = (
 
 
 def render(findings: Findings) -> str:
-    """The whole answer; what is waited for and the notes give way where it would not fit."""
-    lines = _joined(_sections(findings, [*_bound(findings), *_waits(findings)]))
+    """The whole answer on a screen.
+
+    Where it would not fit, the levers give way to what a what-if takes for granted, then what is
+    waited for, then the notes.
+    """
+    assumed = [] if findings.study is None else list(findings.study.assumptions)
+    room = LINES - max(len(_listed(assumed)) + 2, FEWEST_NOTES)
     waits: list[str] = []
-    if len(lines) > LINES - FEWEST_NOTES:
-        lines = _joined(_sections(findings, list(_bound(findings))))
+    sections = _sections(findings, [*_bound(findings), *_waits(findings)])
+    if len(_joined(sections)) > room and assumed:
+        sections = sections[:-1]
+    if len(_joined(sections)) > room:
+        bound_at = sections.index([*_bound(findings), *_waits(findings)])
+        sections[bound_at] = list(_bound(findings))
         waits = list(_waited(findings))
-    notes = [*waits, *_notes(findings)]
+    lines = _joined(sections)
+    notes = [*assumed, *waits, *_notes(findings)]
     return "\n".join([*lines, *_notes_that_fit(notes, LINES - len(lines) - 2)]) + "\n"
 
 
@@ -243,6 +253,10 @@ def _levers(findings: Findings) -> Iterator[str]:
         yield f"{label:<9}no everyday what-if saves 0.5 % of this step"
 
 
+def _listed(notes: list[str]) -> list[str]:
+    return [line for note in notes for line in _folded(f"{'':<9}- ", note)]
+
+
 def _notes_that_fit(notes: list[str], room: int) -> list[str]:
     lines: list[str] = []
     for at, note in enumerate(notes):
@@ -250,14 +264,16 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
         folded = list(_folded(f"{label:<9}- ", note))
         if len(lines) + len(folded) > room - (at + 1 < len(notes)):
             left = len(notes) - at
-            return ["", *lines, f"{label:<9}- {left} more: `replay check TRACE` tells them"]
+            return [
+                "",
+                *lines,
+                f"{label:<9}- {left} more: `--json` and `replay check TRACE` tell them",
+            ]
         lines += folded
     return ["", *lines] if lines else []
 
 
 def _notes(findings: Findings) -> Iterator[str]:
-    if findings.study is not None:
-        yield from findings.study.assumptions
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
     left_out = findings.facts.steps_left_out

@@ -1,5 +1,6 @@
 """Neighbouring kernels merged into one: one launch, and what they hand on stays on the chip."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -153,15 +154,33 @@ def _device_time(graph: TaskGraph, pairs: _Pairs, later: Bool, bound: Bound) -> 
     fixed_ns = np.minimum(float(np.quantile(kernels, FIXED_QUANTILE, method="lower")), tasks.dur_ns)
     moving_ns = tasks.dur_ns - fixed_ns
     by_memory = ~np.isin(tasks.kernel_class, [int(code) for code in BY_COMPUTE])
-    sizes_ns = [
-        np.where(by_memory[end], moving_ns[end], np.inf) for end in (pairs.earlier, pairs.later)
-    ]
-    handed_ns = HANDED_ON[bound] * np.minimum(*sizes_ns)
     saved_ns = np.zeros(graph.n_tasks)
-    for end in (pairs.earlier, pairs.later):
-        np.add.at(saved_ns, end, np.where(by_memory[end], handed_ns, 0.0))
+    for end, size, smaller in _sizes(graph, pairs, np.where(by_memory, moving_ns, np.inf)):
+        moves = np.isfinite(size) & (size > 0)
+        share = np.divide(smaller, size, out=np.zeros(len(end)), where=moves)
+        part = HANDED_ON[bound] * share
+        np.add.at(saved_ns, end, np.where(by_memory[end], part * moving_ns[end], 0.0))
     left_ns: Float64 = np.where(later, 0.0, fixed_ns) + moving_ns - saved_ns
     return np.where(np.isin(np.arange(graph.n_tasks), _ends(pairs)), left_ns, tasks.dur_ns)
+
+
+def _sizes(
+    graph: TaskGraph, pairs: _Pairs, moving_ns: Float64
+) -> Iterator[tuple[Int64, Float64, Float64]]:
+    """Per end of the pairs: its kernels, what they move, and what the smaller of the pair moves.
+
+    In bytes where the shapes tell those of both, else in the time for it (infinite for kernels
+    that compute limits: their traffic is not known).
+    """
+    row = graph.work.rows_of(graph.tasks.slice_id)
+    moved = np.append(graph.work.bytes, np.nan)[row]
+    earlier, later = moved[pairs.earlier], moved[pairs.later]
+    told = (earlier > 0) & (later > 0)
+    earlier = np.where(told, earlier, moving_ns[pairs.earlier])
+    later = np.where(told, later, moving_ns[pairs.later])
+    smaller = np.minimum(earlier, later)
+    yield pairs.earlier, earlier, smaller
+    yield pairs.later, later, smaller
 
 
 def _ends(pairs: _Pairs) -> Int64:

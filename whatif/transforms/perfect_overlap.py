@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct
 
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import EdgeKind, LaneKind, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.csr import EdgeList, concatenate
 from whatif.transforms.base import Applied, Context
@@ -30,6 +30,7 @@ class PerfectOverlap(
 
     A transfer begins when what it sends is there and the one before it on its stream has ended, and
     a step ends when its transfers have. So the step is at least the longer of the two chains.
+    Threads wait for transfers between hosts once a step, where they waited last.
     """
 
     @property
@@ -45,7 +46,9 @@ class PerfectOverlap(
             reason = "no kernel and no host thread waits for a transfer"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         return Applied(
-            graph=rewired(graph, ~waits, _kept_order(graph, waits)),
+            graph=rewired(
+                graph, ~waits, concatenate([_kept_order(graph, waits), _at_the_end(graph, waits)])
+            ),
             label=label,
             context=context,
             assumptions=(
@@ -62,6 +65,26 @@ def _waits(graph: TaskGraph) -> Bool:
     waiting = is_compute(graph) | (tasks.kind == TaskKind.HOST_WAIT)
     waits: Bool = source[graph.edges.src] & (waiting & ~tasks.fixed)[dst]
     return waits
+
+
+def _at_the_end(graph: TaskGraph, waits: Bool) -> EdgeList:
+    """Threads wait for transfers between hosts at their last such wait of the step.
+
+    Steps end with their threads, not with links: one could end before what it sends else.
+    """
+    tasks, edges, dst = graph.tasks, graph.edges, destinations(graph)
+    links = np.array([lane.kind == LaneKind.LINK for lane in graph.lanes] + [False], bool)
+    mine = np.flatnonzero(waits & links[tasks.lane[edges.src]] & (edges.kind == EdgeKind.HOST_SYNC))
+    wait, place = dst[mine], places(graph)
+    order = np.lexsort((place[wait], tasks.step[wait], tasks.lane[wait]))
+    lane, step = tasks.lane[wait][order], tasks.step[wait][order]
+    ends = np.append((lane[1:] != lane[:-1]) | (step[1:] != step[:-1]), True)[: len(order)]
+    last = wait[order][ends][np.cumsum(ends) - ends]
+    src = edges.src[mine][order].astype(np.int64)
+    forward = place[src] < place[last]
+    return edges_between(
+        src[forward], last[forward], EdgeKind.HOST_SYNC, edges.lag_ns[mine][order][forward]
+    )
 
 
 def _kept_order(graph: TaskGraph, waits: Bool) -> EdgeList:

@@ -1,5 +1,7 @@
 """Neighbouring kernels merged into one, on schedules known by hand; times in us."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from ingest.vocab import EdgeKind, KernelClass, TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import TaskGraph
+from replay.graph.work import KernelWork
 from tests.builders import GraphBuilder
 from whatif.models.bound import Bound
 from whatif.transforms.base import Applied, Context
@@ -61,6 +64,24 @@ def test_what_is_handed_on_is_not_moved(bound: Bound, left_us: list[float]) -> N
 def test_only_as_much_is_handed_on_as_the_smaller_one_moves() -> None:
     changed = fuse(chain(32, 302).build(), Bound.LOW).graph
     assert kernel_us(changed) == pytest.approx([17, 285])
+
+
+def test_bytes_tell_what_is_handed_on_where_shapes_were_recorded() -> None:
+    # The second kernel takes as long as the first for a tenth of the bytes.
+    graph = chain(32, 32).build()
+    kernels = np.flatnonzero(graph.tasks.name == graph.names.index("add"))
+    unknown = np.full(2, -1)
+    work = KernelWork(
+        slice_id=graph.tasks.slice_id[kernels],
+        flops=np.full(2, np.nan),
+        bytes=np.array([1_000.0, 100.0]),
+        operand_bytes=np.full(2, np.nan),
+        dtype=unknown.astype(np.int8),
+        tiles=unknown,
+        blocks=unknown,
+    )
+    changed = fuse(replace(graph, work=work), Bound.LOW).graph
+    assert kernel_us(changed) == pytest.approx([2 + 30 * (1 - 0.05), 30 * (1 - 0.5)])
 
 
 def test_products_keep_their_time() -> None:

@@ -170,6 +170,22 @@ class TestPerfectOverlap:
         # Long transfers follow one another, the first from 101 on.
         assert after(overlapping(rounds=2, stream=7, transfer_us=2_000), PerfectOverlap()) == 4_101
 
+    def test_hosts_wait_for_their_own_transfers_when_the_step_ends(self) -> None:
+        # Two transfers of 300, each waited for at once; the thread works 100, 100 and 50 after it.
+        build = GraphBuilder(ranks=(0, 1))
+        for _ in range(2):
+            callers = {rank: build.host(rank, "forward", 100 * US) for rank in (0, 1)}
+            sent = build.collective(300 * US, callers=callers, on_host=True)
+            for rank in (0, 1):
+                wait = build.host(rank, "", 0, kind=TaskKind.HOST_WAIT)
+                build.edge(sent[rank], wait, 1 * US, kind=EdgeKind.HOST_SYNC)
+        for rank in (0, 1):
+            build.host(rank, "optimizer", 50 * US)
+        graph = build.build()
+        assert end_us(graph) == 2 * 401 + 50
+        # The second begins when the first has left the link.
+        assert after(graph, PerfectOverlap()) == 100 + 2 * 300 + 1 + 50
+
     def test_a_run_without_transfers_says_so(self) -> None:
         build = GraphBuilder()
         build.kernel(0, "gemm", US, caller=build.call(0, "c", US))

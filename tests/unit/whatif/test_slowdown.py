@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from ingest.vocab import KernelClass, TaskKind
 from replay.engine.run import replay
-from replay.engine.settle import settle
+from replay.engine.settle import settle, settle_batch
 from replay.graph.arrays import TaskGraph
+from tests.bench.accuracy_runtime import held_out
 from tests.builders import GraphBuilder
 from whatif.couplings.slowdown import SlowdownBesideComm, slowdown_beside_comm
 from whatif.couplings.walks import FULL_SPEED, time_taken, work_done
@@ -116,10 +117,10 @@ def test_the_time_for_the_work_done_is_the_time_it_took(
     assert time_taken(*args, work).tolist() == [dur_ns]
 
 
-def overlapping(*, transfer_ns: int = 400 * US) -> TaskGraph:
-    """Ten rounds on two ranks: a GEMM alone for 100 us, then the same beside a transfer, 150 us."""
+def overlapping(*, rounds: int = 10, transfer_ns: int = 400 * US) -> TaskGraph:
+    """Rounds on two ranks: a GEMM alone for 100 us, then the same beside a transfer, 150 us."""
     builder = GraphBuilder(ranks=(0, 1))
-    for _ in range(10):
+    for _ in range(rounds):
         callers = {rank: builder.call(rank, "launch", 1 * US) for rank in (0, 1)}
         alone = {
             rank: builder.kernel(rank, "gemm", 100 * US, caller=callers[rank], geometry=5)
@@ -180,6 +181,15 @@ def test_longer_communication_slows_more() -> None:
     assert sorted(set((slowed / US).round(2).tolist())) == pytest.approx([100, 300])
 
 
+def test_many_at_once_settle_as_each_by_itself() -> None:
+    graph = overlapping()
+    variants = [graph, without_transfers(graph)]
+    at = graph.boundaries.task
+    ends_ns = settle_batch(variants, [coupling_of(graph)], at)
+    for variant, found_ns in zip(variants, ends_ns, strict=True):
+        assert (found_ns == settle(variant, [coupling_of(graph)])[1].end_ns[at]).all()
+
+
 def test_a_scaled_kernel_keeps_its_share_of_slowdown() -> None:
     graph = overlapping()
     halved = np.where(gemms(graph), graph.tasks.dur_ns // 2, graph.tasks.dur_ns)
@@ -199,3 +209,11 @@ def test_without_evidence_there_is_no_coupling() -> None:
     builder.kernel(0, "gemm", 100 * US, caller=builder.call(0, "launch", US), geometry=5)
     graph = builder.build()
     assert slowdown_beside_comm(graph, replay(graph)) is None
+
+
+def test_a_half_of_the_run_predicts_the_other() -> None:
+    held = held_out(overlapping(rounds=40))
+    assert held is not None
+    assert held.by == "ranks"
+    assert held.errors(held.alone_ns) == pytest.approx((1 / 3, -1 / 3))
+    assert held.errors(held.predicted_ns) == pytest.approx((0, 0))
