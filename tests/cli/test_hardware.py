@@ -86,6 +86,7 @@ def test_one_entry_is_shown_with_range_and_pages(run: Run) -> None:
     assert re.search(r"^\[1\] https://\S+ \(read 2026-11\)$", outcome.out, re.MULTILINE)
     numbers = {int(number) for number in re.findall(r"\[(\d)\]", outcome.out)}
     assert numbers == set(range(1, len(numbers) + 1))
+    assert "fp64 dense matrix; fp64 vector: 37 to 40 by page\n" in outcome.out
 
 
 def test_an_entry_as_json_is_that_of_the_file(run: Run) -> None:
@@ -128,7 +129,7 @@ def test_the_file_of_the_document_is_read_and_left_behind(run: Run, machines: Pa
     words = [str(machines) if word == machines.name else word for word in shlex.split(command)[1:]]
     outcome = run(*words)
     assert (outcome.code, outcome.err) == (0, "")
-    assert re.search(r"bf16 matrix, dense +5,000 TFLOP/s", outcome.out)
+    assert re.search(r"bf16 dense matrix +5,000 TFLOP/s", outcome.out)
     assert run("hardware", "show", "Next GPU").code == 4
 
 

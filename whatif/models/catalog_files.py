@@ -155,7 +155,9 @@ def _read(path: Path) -> object:
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", hint="is the path right?") from error
+        raise UsageError(
+            f"{path}: {error.strerror or error}", hint="--hardware or REPLAY_HARDWARE names it"
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: no text in UTF-8", hint="a catalog is a YAML file") from error
     except yaml.YAMLError as error:

@@ -82,6 +82,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     date: str = ""
     """When the page was read, YYYY-MM."""
     note: str = ""
+    """Which page has which end, where there is a range."""
 
     def __post_init__(self) -> None:
         """Refuse what no page can mean."""

@@ -159,7 +159,15 @@ def render(entry: Accelerator | Link) -> str:
         )
         for figure in figures(entry)
     ]
-    notes = [f"{each.name}: {each.number.note}" for each in figures(entry) if each.number.note]
+    noted: dict[str, list[str]] = {}
+    for each in figures(entry):
+        noted.setdefault(each.number.note, []).append(each.name)
+    notes = [
+        line
+        for note, names in noted.items()
+        if note
+        for line in wrap(f"{'; '.join(names)}: {note}", WIDTH, subsequent_indent="  ")
+    ]
     sources = [
         f"[{number}] {source}" + (f" (read {date})" if date else "")
         for number, (source, date) in enumerate(pages, start=1)
@@ -197,7 +205,7 @@ def _labelled(label: str, text: str) -> Iterator[str]:
 def _of_accelerator(device: Accelerator) -> Iterator[tuple[str, Number | None, Unit]]:
     for precision in Precision:
         unit = OPS if precision is Precision.INT8 else FLOPS
-        yield f"{precision} matrix, dense", device.matrix_flops_per_s.get(precision), unit
+        yield f"{precision} dense matrix", device.matrix_flops_per_s.get(precision), unit
     for precision in Precision:
         yield f"{precision} vector", device.vector_flops_per_s.get(precision), FLOPS
     yield "memory", device.memory_bytes, MEMORY

@@ -202,6 +202,12 @@ def test_every_number_has_a_page_a_date_and_lies_in_its_range() -> None:
     assert bad == []
 
 
+def test_where_pages_disagree_it_is_said_how() -> None:
+    ranged = [(place, each) for place, each in ALL_NUMBERS if each.lowest < each.highest]
+    assert len(ranged) > 50
+    assert [place for place, number in ranged if not number.note] == []
+
+
 def test_both_ways_are_twice_one_way() -> None:
     for kind in catalog().links:
         one, both = kind.one_way_bytes_per_s, kind.both_ways_bytes_per_s
