@@ -14,7 +14,7 @@ from whatif.transforms.codec import Codec, with_codec
 from whatif.transforms.gradients import NO_GRADIENTS, gradient_reductions
 from whatif.transforms.machine import known, owner
 from whatif.transforms.reach import changeable, nothing_to_change
-from whatif.transforms.retime import retimed
+from whatif.transforms.retime import retimed, with_rate_of_hosts
 from whatif.transforms.select import select
 
 ITEM_BYTES = {"fp8": 1, "bf16": 2}
@@ -116,7 +116,7 @@ class Compress(
         return Applied(
             graph=with_codec(result.graph, codec),
             label=label,
-            context=replace(result.context, anchor=None),
+            context=replace(with_rate_of_hosts(graph, result.context), anchor=None),
             assumptions=tuple(told),
         )
 

@@ -22,7 +22,7 @@ from whatif.models.collectives.curves import Curves, curves_of
 from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
-from whatif.transforms.host_network import HostNetwork, Moved, over_network
+from whatif.transforms.host_network import HostNetwork, Moved, over_network, recorded_rate
 from whatif.transforms.reach import Level, levels
 
 
@@ -81,6 +81,17 @@ def retimed(
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
         context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
     return Retimed(graph=result, context=context, moved=moved, assumptions=told)
+
+
+def with_rate_of_hosts(graph: TaskGraph, context: Context) -> Context:
+    """The machine with the rate between hosts that the transfers of the run show, where not said.
+
+    For what-ifs after which the transfers are no longer the recorded ones.
+    """
+    fabric = context.links
+    if fabric.nic_bytes_per_s is not None or not graph.collectives.on_host.any():
+        return context
+    return replace(context, fabric=replace(fabric, nic_bytes_per_s=recorded_rate(graph)))
 
 
 def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
