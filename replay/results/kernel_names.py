@@ -33,9 +33,7 @@ _SMALLEST_TILE, _LARGEST_TILE = 8, 512
 
 def element_type(name: str) -> ElementType:
     """What a matrix kernel multiplies; UNKNOWN where its name does not say."""
-    return next(
-        (dtype for dtype, pattern in _DTYPES if pattern.search(name)), ElementType.UNKNOWN
-    )
+    return next((dtype for dtype, pattern in _DTYPES if pattern.search(name)), ElementType.UNKNOWN)
 
 
 def tile(name: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ out of the model (`Shares.without`).
 import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 from statistics import median
@@ -100,7 +100,9 @@ def without_devices(shares: Shares, names: Iterable[str]) -> Shares:
     """The readings of other devices."""
     short = {name.replace("Instinct ", "").split()[0] for name in names}
     return Shares(
-        tuple(each for each in shares.readings if not short & set(each.what.replace(":", "").split()))
+        tuple(
+            each for each in shares.readings if not short & set(each.what.replace(":", "").split())
+        )
     )
 
 
@@ -119,15 +121,9 @@ def read_trace(path: Path) -> Trace:
     with open_run([path], options=IngestOptions()) as run:
         built = build(run.store)
         work = find_kernel_work(run.store, built.graph.names, built.facts)
-    graph = np_replace(built.graph, work)
+    graph = replace(built.graph, work=work)
     task = compute_kernels(graph)
     return Trace(dur_ns=graph.tasks.dur_ns[task], kernels=kernels_of(graph, task))
-
-
-def np_replace(graph, work):
-    from dataclasses import replace
-
-    return replace(graph, work=work)
 
 
 def rows_of(kernels: Kernels, keep: np.ndarray) -> Kernels:
@@ -234,7 +230,7 @@ def best_products(shared: Path, shares: Shares) -> Iterator[Judged]:
 # Whole models: kernels made from the model's shape, their sum scaled to the measured time
 
 
-def whole(
+def whole(  # noqa: PLR0913  (all but two are what a row shows)
     source: str,
     pair: tuple[str, str],
     what: str,
@@ -293,7 +289,9 @@ def neusight(shared: Path, shares: Shares) -> Iterator[Judged]:
         ).kernels
         for here, there in permutations(found, 2):
             yield whole(
-                "NeuSight fp32 models, L4" if "L4 24 GB" in (here, there) else "NeuSight fp32 models",
+                "NeuSight fp32 models, L4"
+                if "L4 24 GB" in (here, there)
+                else "NeuSight fp32 models",
                 (here, there),
                 f"{model} {mode} {batch}",
                 kernels,
@@ -312,7 +310,7 @@ LLAMA_2 = {
 
 
 def fsdp_runs(shared: Path, shares: Shares) -> Iterator[Judged]:
-    """Llama 2 training on 128 A100 and on 96 H100, time per token; communication is taken as hidden."""
+    """Llama 2 training on 128 A100 and on 96 H100; communication is taken as hidden."""
     rows = _csv(shared / "facts/scaling_tables/ibm_fms_fsdp_a100_vs_h100.csv")
     names = {"A100-80GB": "A100 SXM4 80 GB", "H100-80GB": "H100 SXM5 80 GB"}
     known = machines(names.values(), shares)
@@ -339,7 +337,9 @@ def upgrades(shared: Path, shares: Shares) -> Iterator[Judged]:
     by_name = {"H200": "H200 SXM5 141 GB", "B200": "B200 SXM 180 GB"}
     jobs: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in rows:
-        if "sweep" not in row["config"] and "offload" not in row["config"].replace("no offload", ""):
+        if "sweep" not in row["config"] and "offload" not in row["config"].replace(
+            "no offload", ""
+        ):
             key = (row["bucket"], row["seq_len"], row["config"])
             jobs.setdefault(key, {})[by_name[row["gpu"]]] = float(row["model_tflops_per_gpu"])
     for row in rows:
@@ -392,9 +392,7 @@ def precisions(shared: Path, shares: Shares) -> Iterator[Judged]:
             rates.setdefault(names[row["gpu"]], {})[row["dtype"]] = float(row["mamf_tflops"])
     flops = 2 * 8192.0**3
     _, kernels = kernels_of_products("matmul", "", {"m": "8192", "n": "8192", "k": "8192"})
-    fp8 = Precision(
-        dtype=np.array([ElementType.FP8], np.int8), bytes_factor=np.array([0.5])
-    )
+    fp8 = Precision(dtype=np.array([ElementType.FP8], np.int8), bytes_factor=np.array([0.5]))
     for name, rate in rates.items():
         known = machines((name,), without_devices(shares, (name,)))
         base, truth = (flops / (rate[dtype] * 1e3) for dtype in ("bf16", "fp8_e4m3"))
@@ -416,14 +414,16 @@ FLOAT8_RUNS = (
 
 
 def float8_runs(shared: Path, shares: Shares) -> Iterator[Judged]:
-    """Llama 3.1 8B of torchtitan in bf16 and with Float8 (tensorwise scales), on H100 with HBM2e."""
+    """Llama 3.1 8B of torchtitan in bf16 and with Float8 (tensorwise scales)."""
     rows = _csv(shared / "facts/scaling_tables/torchtitan.csv")
     machine = machine_of(require("H100 SXM5 96 GB HBM2e"), shares)
     for name, shape, layers, model, parallel, plain, narrow in FLOAT8_RUNS:
         step_s = {
             row["technique"]: float(row["step_time_s_derived"])
             for row in rows
-            if row["model"] == model and row["parallelism"] == parallel and row["step_time_s_derived"]
+            if row["model"] == model
+            and row["parallelism"] == parallel
+            and row["step_time_s_derived"]
         }
         made = kernels_of_model(
             shape, batch=2, length=8192, dtype=ElementType.BF16, layers=layers, training=True

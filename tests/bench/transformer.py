@@ -39,7 +39,7 @@ class _Row:
     """Bytes of what a product multiplies."""
 
 
-def kernels_of_model(
+def kernels_of_model(  # noqa: PLR0913  (by keyword, each a property of the job)
     shape: Shape,
     *,
     batch: int,
@@ -105,9 +105,7 @@ def _products(shape: Shape, tokens: int, size: float) -> list[_Row]:
     ]
 
 
-def _attention(
-    shape: Shape, batch: int, length: int, size: float, *, flash: bool
-) -> list[_Row]:
+def _attention(shape: Shape, batch: int, length: int, size: float, *, flash: bool) -> list[_Row]:
     flops = 4.0 * batch * length * length * shape.hidden
     small = 4 * size * batch * length * shape.hidden
     if flash:
@@ -137,6 +135,5 @@ def _columns(rows: list[_Row], dtype: ElementType) -> Kernels:
         dtype=np.full(len(kind), dtype, np.int8),
         flops=np.repeat(np.array([row.flops for row in rows], float), times),
         bytes=np.repeat(np.array([row.bytes for row in rows], float), times),
-        blocks=np.full(len(kind), -1),
         tiles=np.full(len(kind), -1),
     )

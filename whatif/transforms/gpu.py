@@ -26,7 +26,9 @@ NO_DEVICE_WORK = "no accelerator worked in this trace"
 SHOWN_TYPES = (ElementType.BF16, ElementType.FP8, ElementType.FP32)
 
 
-class Gpu(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="gpu"):
+class Gpu(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="gpu"
+):
     """Run on another accelerator: compute, memory, copies and scale-up link; host and NICs stay."""
 
     name: str
@@ -57,8 +59,9 @@ class Gpu(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_fie
         moved = with_durations(graph, _durations(graph, old, new, context.bound))
         after = replace(now, device=device, fabric=_linked(now.links, device))
         result = retimed(moved, now, after)
+        named = tuple(replace(info, gpu=device.name) for info in graph.ranks)
         return Applied(
-            graph=result.graph,
+            graph=replace(result.graph, ranks=named),
             label=label,
             context=result.context,
             assumptions=_told(graph, old, new),
@@ -76,7 +79,6 @@ def kernels_of(graph: TaskGraph, task: Int64) -> Kernels:
             dtype=np.zeros(len(task), np.int8),
             flops=nothing,
             bytes=nothing,
-            blocks=none,
             tiles=none,
         )
     seen = row >= 0
@@ -85,7 +87,6 @@ def kernels_of(graph: TaskGraph, task: Int64) -> Kernels:
         dtype=np.where(seen, work.dtype[row], ElementType.UNKNOWN).astype(np.int8),
         flops=np.where(seen, work.flops[row], np.nan),
         bytes=np.where(seen, work.bytes[row], np.nan),
-        blocks=np.where(seen, work.blocks[row], -1),
         tiles=np.where(seen, work.tiles[row], -1),
     )
 
@@ -98,9 +99,7 @@ def compute_kernels(graph: TaskGraph) -> Int64:
 
 
 def _on_device(graph: TaskGraph) -> Bool:
-    on_device: Bool = np.isin(
-        graph.tasks.kind, (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
-    )
+    on_device: Bool = np.isin(graph.tasks.kind, (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET))
     return on_device
 
 
@@ -179,12 +178,12 @@ def _rates(old: Machine, new: Machine) -> str:
     rates = [
         f"{dtype.name.lower()} {before / 1e12:.4g} to {after / 1e12:.4g} TFLOP/s"
         for dtype in SHOWN_TYPES
-        if dtype in old.native
-        and dtype in new.native
-        and (before := old.flops_per_s[dtype])
-        and (after := new.flops_per_s[dtype])
+        if dtype in old.native & new.native
+        for before, after in [(old.flops_per_s[dtype], new.flops_per_s[dtype])]
     ]
-    memory = f"memory {old.memory_bytes_per_s / 1e12:.3g} to {new.memory_bytes_per_s / 1e12:.3g} TB/s"
+    memory = (
+        f"memory {old.memory_bytes_per_s / 1e12:.3g} to {new.memory_bytes_per_s / 1e12:.3g} TB/s"
+    )
     return ", ".join((*rates, memory))
 
 

@@ -53,8 +53,7 @@ class Precision(
         if target not in machine.native:
             raise ScenarioError(
                 f"the matrix units of {device.name} do not take {self.dtype}",
-                hint="put an accelerator that does before it: --gpu H100 --precision "
-                f"{self.dtype}",
+                hint=f"put an accelerator that does before it: --gpu H100 --precision {self.dtype}",
             )
         kernels = kernels_of(graph, task)
         result = recast(

@@ -110,5 +110,3 @@ def _maker(device: Accelerator) -> str:
     """NVIDIA names its architectures; what is neither is another maker's."""
     known = ("pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
     return "nvidia" if device.architecture.startswith(known) else device.architecture
-
-

@@ -126,6 +126,5 @@ def _rows(kernels: Kernels, rows: Int64) -> Kernels:
         dtype=kernels.dtype[rows],
         flops=kernels.flops[rows],
         bytes=kernels.bytes[rows],
-        blocks=kernels.blocks[rows],
         tiles=kernels.tiles[rows],
     )
