@@ -9,9 +9,10 @@ from whatif.models.hardware import Accelerator, Precision
 from whatif.models.kernels.shares import Shares, published
 
 FLOOR_NS: Mapping[str, float] = {"amd": 3_500.0, "nvidia": 2_000.0}
-"""Time of a kernel that does next to nothing, by maker: the fastest twentieth of the kernels in
-public traces last 1.6 to 2.7 us on H100 and B200, 1.7 to 2.9 us on MI300X (KellerJordan/
-modded-nanogpt, AMD-AGI/TraceLens)."""
+"""Time of a kernel that does next to nothing, by maker: the fastest tenth of the kernels in public
+traces last 1.3 to 3 us on V100, A100, H100, H200 and B200, and 2.2 to 3.8 us on MI300X (PyTorch,
+vLLM and xDiT; KellerJordan/modded-nanogpt, facebookresearch/HolisticTraceAnalysis,
+AMD-AGI/TraceLens)."""
 OTHER_FLOOR_NS = 2_500.0
 CACHE_BYTES_PER_CYCLE = 32.0
 """Of one SM or compute unit out of the shared cache: 4.9 TB/s on A100, 7.7 on H100, between what
