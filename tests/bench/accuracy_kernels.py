@@ -53,8 +53,9 @@ failures."""
 TABLES = """Kernels and whole models. Whole models are made of the kernels of a transformer of
 their shape, whose sum is scaled to the measured time; communication is taken as hidden. SimuMax:
 the same shapes on both. MAMF: the best of many shapes, predicted from shares of usual ones, so
-that plain scaling does better. NeuSight: transformers in fp32, forward or with backward. The L4 is
-a card of 72 W whose products in fp32 reach a third of its peak: its ranges are four wide, a miss."""
+that plain scaling is about as good. NeuSight: transformers in fp32, forward or with backward. The
+L4 is a card of 72 W whose fp32 products reach a third of its peak: its ranges are four wide, a
+miss."""
 PRECISION = """Best products in bf16 and in fp8 on the same device (MAMF), and Llama 3.1 8B in
 torchtitan with bf16 and with Float8 (tensorwise scales). Rowwise scales are a known failure: in the
 same project's tables with tensor parallelism they gain nothing or lose (0.81 to 1.04 times as

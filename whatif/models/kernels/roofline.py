@@ -10,16 +10,14 @@ kernels without FLOPs lie between the two, by `COMPUTE_WEIGHT`; all others are b
 
 - A kernel that leaves a part of its roof unused follows the clock to that part, for what holds it
   back is latency (`LATENCY_WEIGHT`).
-- Matrix products that reach more of their peak than the architecture usually does are not expected
-  to do so on another architecture.
 - Tensors that the base served faster than its memory can came from a cache: they stay in one where
   they fit, and the caches' rates count.
 - On the same architecture the same kernels run: products cut into known tiles pay for their last,
   part-filled wave of SMs on both sides. Elsewhere the library cuts them otherwise.
 - Nothing is faster than its FLOPs at the published peak.
 
-LOW and HIGH lie apart by what readings of the two architectures disagree, and by what kernels of a
-class differ beside (`CLASS_SPREAD`), together at most a factor of two; a factor of four where one
+LOW and HIGH lie apart by what readings of the two architectures disagree, and by what kernels
+differ beside (`KERNEL_SPREAD`), together at most a factor of two; a factor of four where one
 of the two is held to little power (an L4 takes 72 W), whose peaks say less. For matrix kernels
 without FLOPs they hold both roofs. `tests/bench/accuracy_kernels.py` judges it on what it has not
 seen (docs/accuracy.md).
@@ -45,9 +43,9 @@ Choice = Callable[[Float64, Float64], Float64]
 
 SOURCE = "kernel model: roofline with the recorded utilisation carried over"
 KNOWN_ERROR = (
-    "known error (docs/accuracy.md): 13% at the median of 686 kernel times between devices of NVIDIA "
-    "and AMD, 91% of them inside their ranges; convolutions, and kernels of a few us, of another "
-    "maker are up to three times off"
+    "known error (docs/accuracy.md): 13% at the median of 686 kernel times between devices of "
+    "NVIDIA and AMD, 91% of them inside their ranges; convolutions, and kernels of a few us, of "
+    "another maker are up to three times off"
 )
 PRECISION_ERROR = (
     "known error (docs/accuracy.md): 3% of fp8 products and of a step with tensorwise scales; "
@@ -62,16 +60,9 @@ COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
 }
 """Where FLOPs are not known: weight of the compute roof (of the logarithm), the memory's is the
 rest. Classes that are not named are bound by memory."""
-CLASS_SPREAD: Mapping[KernelClass, float] = {
-    KernelClass.GEMM: 0.25,
-    KernelClass.ATTENTION: 0.3,
-    KernelClass.CONVOLUTION: 0.35,
-    KernelClass.NORMALISATION: 0.3,
-    KernelClass.EMBEDDING: 0.3,
-}
-"""Standard deviation of the logarithm of ratios, beside what the readings differ by: chosen so that
-nine of ten truths of docs/accuracy.md lie inside."""
-OTHER_SPREAD = 0.27
+KERNEL_SPREAD = 0.3
+"""Standard deviation of the logarithm of ratios, beside what readings differ by: chosen so that nine
+of ten truths of docs/accuracy.md lie inside."""
 SAME_ARCHITECTURE_SPREAD = 0.15
 """Two models of one architecture run the same kernels: what is left is power and clocks."""
 FULL_SPREAD = math.log(2) / 2
@@ -152,19 +143,15 @@ def model_ns(kernels: Kernels, machine: Machine) -> Float64:
 
 def spread(kernels: Kernels, after: Precision, base: Machine, new: Machine) -> Float64:
     """Half the width of the range of each ratio, of the logarithm."""
-    own = np.full(max(KernelClass) + 1, OTHER_SPREAD)
-    for kind, value in CLASS_SPREAD.items():
-        own[kind] = value
     if base == new:
-        alone: Float64 = own[kernels.kernel_class]
-        return alone
+        return np.full(len(kernels.flops), KERNEL_SPREAD)
     if base.architecture == new.architecture:
         return np.full(len(kernels.flops), SAME_ARCHITECTURE_SPREAD)
     if base.is_low_power != new.is_low_power:
         return np.full(len(kernels.flops), 2 * FULL_SPREAD)
     before = _table(base, "spread")[_works(kernels.kernel_class, kernels.dtype)]
     there = _table(new, "spread")[_works(kernels.kernel_class, after.dtype)]
-    total = np.sqrt(own[kernels.kernel_class] ** 2 + before**2 + there**2)
+    total = np.sqrt(KERNEL_SPREAD**2 + before**2 + there**2)
     return np.minimum(total, FULL_SPREAD)
 
 
@@ -223,9 +210,6 @@ class _Roofs:
             _peaks(base, kernels.dtype)
             * _table(base, "value")[_works(kernels.kernel_class, kernels.dtype)]
         )
-        if base.architecture != new.architecture:
-            seen = kernels.flops / np.maximum(work_ns, 1.0) * 1e9
-            here = np.where(kernels.kernel_class == KernelClass.GEMM, np.fmax(here, seen), here)
         there = self._peak * _table(new, "value")[_works(kernels.kernel_class, after.dtype)]
         self._compute = here, there
         self._bytes = self._moved(work_ns)
