@@ -61,8 +61,8 @@ COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
 """Where FLOPs are not known: weight of the compute roof (of the logarithm), the memory's is the
 rest. Classes that are not named are bound by memory."""
 KERNEL_SPREAD = 0.3
-"""Standard deviation of the logarithm of ratios, beside what readings differ by: chosen so that nine
-of ten truths of docs/accuracy.md lie inside."""
+"""Standard deviation of the logarithm of ratios, beside what readings differ by: chosen so that
+nine of ten truths of docs/accuracy.md lie inside."""
 SAME_ARCHITECTURE_SPREAD = 0.15
 """Two models of one architecture run the same kernels: what is left is power and clocks."""
 FULL_SPREAD = math.log(2) / 2
