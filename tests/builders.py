@@ -66,6 +66,8 @@ class GraphBuilder:
     gpu: str | None = H100
     devices_seen: int = 8
     world_size: int | None = None
+    item_bytes: int = NONE
+    """Of one element of every collective."""
     rows: list[Row] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
@@ -299,6 +301,8 @@ class GraphBuilder:
             outside_wait_low_ns=np.array(transfer, np.int64),
             outside_wait_high_ns=np.array(transfer, np.int64) + np.array(outside, np.int64),
             on_host=np.array(on_host, bool),
+            item_bytes=np.full(len(self.calls), self.item_bytes, np.int8),
+            latency_ns=np.zeros(len(self.calls), np.int64),
         )
 
     def _boundaries(self, n_steps: int) -> Boundaries:

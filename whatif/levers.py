@@ -7,10 +7,9 @@ import numpy as np
 
 from ingest.units import Nanos
 from ingest.vocab import COMPUTE_CLASSES, DEVICE_KINDS, KernelClass, TaskKind
-from replay.engine.batch import replay_batch
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
-from replay.results.metrics import step_times_of_ends
+from whatif.answers import Answers
 from whatif.transforms.base import Context
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.registry import Transform
@@ -82,11 +81,10 @@ def _replayed(
     """What each candidate would save, all replayed at once."""
     before_ns = baseline.replayed.mean_ns
     changed = [change.apply(graph, Context()).graph for _, change in candidates]
+    answers = Answers.of(graph, baseline.schedule)
     found = []
-    for (why, change), ends_ns in zip(
-        candidates, replay_batch(changed, graph.boundaries.task), strict=True
-    ):
-        step_ns = step_times_of_ends(graph, ends_ns).mean_ns
+    for (why, change), times in zip(candidates, answers.step_times_of_all(changed), strict=True):
+        step_ns = times.mean_ns
         saving_ns = Nanos(before_ns - step_ns)
         found.append(Lever(why=why, flag_text=change.flag, step_ns=step_ns, saving_ns=saving_ns))
     return found

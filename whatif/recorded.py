@@ -1,5 +1,6 @@
 """What is said of the recorded machine where the trace does not tell, or tells it wrong."""
 
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -7,6 +8,7 @@ from msgspec import Struct
 from ingest.errors import UsageError
 from ingest.units import BytesPerSecond, Nanos, parse_rate, parse_time
 
+_ZERO = re.compile(r"0+(?:\.0*)?\s*(?:ns|us|µs|ms|s)", re.ASCII)
 RATES = ("nvlink", "net", "pcie")
 
 
@@ -32,7 +34,7 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         for name in RATES:
             self._rate(name)
         if self.net_latency is not None:
-            parse_time(self.net_latency)
+            parse_latency(self.net_latency)
         if self.gpus_per_node is not None and self.gpus_per_node < 1:
             raise UsageError(f"{self.gpus_per_node} GPUs per node", hint="a number of 1 or more")
         if self.gpus_per_node is not None and self.topology is not None:
@@ -70,7 +72,7 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     @property
     def net_latency_ns(self) -> Nanos | None:
         """One way."""
-        return None if self.net_latency is None else parse_time(self.net_latency)
+        return None if self.net_latency is None else parse_latency(self.net_latency)
 
     def over(self, other: "Recorded") -> "Recorded":
         """What is said here, and for the rest what `other` says.
@@ -100,6 +102,20 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 PLACES = ("gpus_per_node", "topology")
 NOTHING_SAID = Recorded()
+
+
+def parse_latency(text: str) -> Nanos:
+    """Read `20us`, or `0us` for none.
+
+    Raises:
+        UsageError: no time.
+    """
+    if _ZERO.fullmatch(text.strip()):
+        return Nanos(0)
+    try:
+        return parse_time(text)
+    except UsageError as error:
+        raise UsageError(f"`{text}` is no latency", hint="write 20us, 3ms or 0us") from error
 
 
 def _option(name: str) -> str:

@@ -13,6 +13,7 @@ from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.residuals import without_edges
 from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
+from whatif.answers import Answers
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
@@ -56,6 +57,7 @@ class Changed:
     """A graph after a whole stack of what-ifs."""
 
     graph: TaskGraph
+    context: Context
     labels: tuple[str, ...]
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
@@ -68,13 +70,15 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         ScenarioError: the scenario does not fit this trace.
     """
     changed = apply_all(graph, scenario)
-    schedule = replay(changed.graph)
-    predicted = step_times(changed.graph, schedule)
-    candidates = [int(predicted.mean_ns), *_bounds(graph, baseline, scenario, changed, predicted)]
+    base = _Base(graph=graph, baseline=baseline, scenario=scenario, changed=changed)
+    answers = base.answers(graph, baseline.schedule)
+    settled, schedule = answers.settled(changed.graph)
+    predicted = step_times(settled, schedule)
+    candidates = [int(predicted.mean_ns), *_bounds(base, answers, predicted)]
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     if len(no_effect) < len(scenario.transforms) and predicted.mean_ns == replayed_ns:
-        no_effect = (*no_effect, _why_unmoved(graph, changed.graph, baseline))
+        no_effect = (*no_effect, _why_unmoved(graph, settled, baseline))
     return Study(
         labels=changed.labels,
         assumptions=(*changed.assumptions, *_of_missing_ranks(changed.graph)),
@@ -84,8 +88,8 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         low_ns=Nanos(min(candidates)),
         high_ns=Nanos(max(candidates)),
         rank_ns=tuple(predicted.rank_mean_ns(place) for place in range(len(graph.ranks))),
-        predicted=breakdown(changed.graph, schedule),
-        graph=changed.graph,
+        predicted=breakdown(settled, schedule),
+        graph=settled,
         schedule=schedule,
     )
 
@@ -105,51 +109,66 @@ def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL
             no_effect.append(f"{transform.flag}: {applied.no_effect}")
     return Changed(
         graph=graph,
+        context=context,
         labels=tuple(labels),
         assumptions=tuple(assumptions),
         no_effect=tuple(no_effect),
     )
 
 
-def _bounds(
-    graph: TaskGraph,
-    baseline: Baseline,
-    scenario: Scenario,
-    changed: Changed,
-    predicted: StepTimes,
-) -> Iterator[int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What a scenario is applied to, and what it made of it."""
+
+    graph: TaskGraph
+    baseline: Baseline
+    scenario: Scenario
+    changed: Changed
+
+    def answers(self, graph: TaskGraph, schedule: Schedule, *, residuals: bool = True) -> Answers:
+        """How variants of an unchanged graph replay under the scenario."""
+        latency_ns = self.changed.context.recorded_latency_ns
+        return Answers.of(graph, schedule, recorded_latency_ns=latency_ns, residuals=residuals)
+
+
+def _bounds(base: _Base, answers: Answers, predicted: StepTimes) -> Iterator[int]:
     """Other answers that are as well founded, ns (DESIGN section 4)."""
+    graph, baseline, scenario = base.graph, base.baseline, base.scenario
     yield from _without_one_step(predicted)
-    strict = step_times(changed.graph, replay(changed.graph, residuals=False))
     if baseline.strict.mean_ns:
+        of_strict = base.answers(graph, baseline.strict_schedule, residuals=False)
+        strict = of_strict.step_times(base.changed.graph)
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
     for bound in (Bound.LOW, Bound.HIGH):
-        yield _step_ns(apply_all(graph, scenario, bound).graph)
-    yield from _with_missing_ranks(graph, scenario, changed)
+        yield _step_ns(answers, apply_all(graph, scenario, bound).graph)
+    yield from _with_missing_ranks(base, answers)
     if (graph.edges.kind == EdgeKind.SM_FULL).any():
-        yield _step_ns(apply_all(without_edges(graph, EdgeKind.SM_FULL), scenario).graph)
+        without = without_edges(graph, EdgeKind.SM_FULL)
+        yield _step_ns(answers, apply_all(without, scenario).graph)
 
 
-def _with_missing_ranks(graph: TaskGraph, scenario: Scenario, changed: Changed) -> Iterator[int]:
+def _with_missing_ranks(base: _Base, answers: Answers) -> Iterator[int]:
     """Steps where missing ranks let the others wait longer or less, or arrive as recorded."""
-    calls = graph.collectives
-    graphs = [changed.graph]
+    calls = base.graph.collectives
+    variants = [(answers, base.changed.graph)]
     for transfer_ns in (calls.outside_wait_low_ns, calls.outside_wait_high_ns):
         if (transfer_ns != calls.transfer_ns).any():
-            graphs.append(apply_all(with_transfers(graph, transfer_ns), scenario).graph)
-            yield _step_ns(graphs[-1])
-    for split in graphs:
-        pinned = arriving_as_recorded(split)
+            split = with_transfers(base.graph, transfer_ns)
+            graph = apply_all(split, base.scenario).graph
+            variants.append((base.answers(split, replay(split)), graph))
+            yield _step_ns(*variants[-1])
+    for of_split, graph in variants:
+        pinned = arriving_as_recorded(graph)
         if pinned is not None:
-            yield _step_ns(pinned)
+            yield _step_ns(of_split, pinned)
 
 
 def _of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
     return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
 
 
-def _step_ns(graph: TaskGraph) -> int:
-    return int(step_times(graph, replay(graph)).mean_ns)
+def _step_ns(answers: Answers, graph: TaskGraph) -> int:
+    return int(answers.step_times(graph).mean_ns)
 
 
 def _without_one_step(predicted: StepTimes) -> Iterator[int]:
@@ -160,6 +179,8 @@ def _without_one_step(predicted: StepTimes) -> Iterator[int]:
 
 
 def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
+    if changed.n_tasks != graph.n_tasks:
+        return ANOTHER_PATH
     before, after = graph.tasks, changed.tasks
     touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
     if touched[baseline.path.task].any():

@@ -155,7 +155,7 @@ def _gpus_per_node(graph: TaskGraph, recorded: Recorded, joins: int | None) -> t
     gpus = min(USUAL_NODE, world_size(graph))
     if joins is not None and BRIDGED < joins < gpus:
         gpus = joins
-    return gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node says otherwise)"
+    return gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node N says otherwise)"
 
 
 def world_size(graph: TaskGraph) -> int:

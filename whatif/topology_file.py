@@ -7,8 +7,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from ingest.errors import ScenarioError, UsageError
-from ingest.units import BytesPerSecond, Nanos, parse_rate, parse_time
+from ingest.units import BytesPerSecond, Nanos, parse_rate
 from whatif.documents import as_struct, read_yaml
+from whatif.recorded import parse_latency
 
 EXAMPLE = "for example `gpus_per_node: 8`"
 _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?", re.ASCII)
@@ -30,7 +31,7 @@ def _time(text: str | None) -> Nanos | None:
     if text is None:
         return None
     try:
-        return parse_time(text)
+        return parse_latency(text)
     except UsageError as error:
         raise ValueError(f"{error}: {error.hint}") from error
 

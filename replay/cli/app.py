@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.cmd_check import check
+from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_queries import queries
 from replay.cli.cmd_schema import schema
@@ -26,6 +27,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("schema", schema, TyperCommand),
     ("queries", queries, TyperCommand),
     ("check", check, TyperCommand),
+    ("hardware", hardware, TyperCommand),
 )
 DEFAULT = "whatif"
 OWN_OPTIONS = ("--help", "--version")

@@ -35,6 +35,55 @@ def whatif(
             help="Link between the GPUs of a node (NVLink, xGMI): 900GBps, 400Gbps or x2.",
         ),
     ] = None,
+    pcie: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE",
+            help="PCIe of a GPU, one direction: 64GBps or x2.",
+        ),
+    ] = None,
+    net: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE",
+            help="Network between nodes, share of one GPU, one direction: 400Gbps or x2.",
+        ),
+    ] = None,
+    net_latency: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TIME",
+            help="Latency between nodes, one way: 20us, or +20us on top of what it was.",
+        ),
+    ] = None,
+    wan: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATE,TIME",
+            help="Halve the ranks over two sites with this link between: 100Gbps,20ms.",
+        ),
+    ] = None,
+    in_network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="on|off",
+            help="Reduce in the switches of nodes and network (NVLS, SHARP).",
+        ),
+    ] = None,
+    collective_algo: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Force ring, tree, nvls, ... where it can do a collective.",
+        ),
+    ] = None,
+    bucket_mb: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Gradient buckets of N MiB (DDP's bucket_cap_mb), re-cut from the recorded ones.",
+        ),
+    ] = None,
     network_scale: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,10 +127,30 @@ def whatif(
         str | None,
         typer.Option(metavar="RATE", help="The recorded link between the GPUs of a node."),
     ] = None,
+    base_net: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="The recorded network, share of one GPU."),
+    ] = None,
+    base_net_latency: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The recorded latency between nodes, one way."),
+    ] = None,
+    base_pcie: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="The recorded PCIe of a GPU, one direction."),
+    ] = None,
     gpus_per_node: Annotated[
         int | None,
         typer.Option(metavar="N", help="GPUs of a recorded node."),
     ] = None,
+    topology: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Which ranks share nodes and sites, from a YAML file.",
+        ),
+    ] = None,
+    own_hardware: options.OwnHardware = None,
     tokens_per_step: Annotated[
         float | None,
         typer.Option(
@@ -123,13 +192,23 @@ def whatif(
     """
     from replay.api import Window, examine
     from replay.cli.what_ifs import scenario_of
+    from whatif.models.hardware import extended_by
     from whatif.recorded import Recorded
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
     from whatif.report.text import render
     from whatif.report.view import answer_of
 
-    said = Recorded(gpu=base_gpu, nvlink=base_nvlink, gpus_per_node=gpus_per_node)
+    ctx.with_resource(extended_by(own_hardware))
+    said = Recorded(
+        gpu=base_gpu,
+        nvlink=base_nvlink,
+        net=base_net,
+        net_latency=base_net_latency,
+        pcie=base_pcie,
+        gpus_per_node=gpus_per_node,
+        topology=None if topology is None else str(topology),
+    )
     asked = scenario_of(typed(ctx), said)
     as_json = json or format_ is options.AnswerFormat.JSON
     workload = Workload(

@@ -82,3 +82,11 @@ Window = Annotated[
         metavar="N", min=0, help="Which capture counts, where the files hold several of one rank."
     ),
 ]
+OwnHardware = Annotated[
+    Path | None,
+    typer.Option(
+        "--hardware",
+        metavar="FILE",
+        help="Own devices and links, over those that ship; or set REPLAY_HARDWARE.",
+    ),
+]

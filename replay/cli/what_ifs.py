@@ -9,14 +9,19 @@ from ingest.errors import UsageError
 from replay.cli.stack import Typed
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
+from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
 from whatif.transforms.gpu import Gpu
+from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.pcie import Pcie
 from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
+from whatif.transforms.wan import Wan
 
 
 def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenario:
@@ -49,6 +54,34 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
 
 def _nvlink(value: str) -> Transform:
     return Nvlink(rate=value)
+
+
+def _pcie(value: str) -> Transform:
+    return Pcie(rate=value)
+
+
+def _net(value: str) -> Transform:
+    return Net(rate=value)
+
+
+def _net_latency(value: str) -> Transform:
+    return NetLatency(time=value)
+
+
+def _wan(value: str) -> Transform:
+    return Wan(link=value)
+
+
+def _in_network(value: str) -> Transform:
+    return InNetwork(state=value)
+
+
+def _collective_algo(value: str) -> Transform:
+    return CollectiveAlgo(algorithm=value)
+
+
+def _bucket_mb(value: str) -> Transform:
+    return BucketMb(size_mib=_number("--bucket-mb", value))
 
 
 def _gpu(value: str) -> Transform:
@@ -86,6 +119,13 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "gpu": _gpu,
     "precision": _precision,
     "nvlink": _nvlink,
+    "pcie": _pcie,
+    "net": _net,
+    "net_latency": _net_latency,
+    "wan": _wan,
+    "in_network": _in_network,
+    "collective_algo": _collective_algo,
+    "bucket_mb": _bucket_mb,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

@@ -11,6 +11,7 @@ Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Int8 = NDArray[np.int8]
 Bool = NDArray[np.bool_]
+Float64 = NDArray[np.float64]
 
 NONE = -1
 """No task, no slice, no name, size not recorded: in id columns only."""
@@ -54,6 +55,9 @@ class RankInfo:
     devices_seen: int
     """Number of GPUs that `deviceProperties` lists (usually those of the node)."""
     host: str | None
+    host_slowdown: float = 1.0
+    """Time of operators on the host beside a transfer of a collective on the host, over that alone;
+    1 where nothing tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,11 @@ class Collectives:
     """Upper bound of the transfer when members are missing (else equal to `transfer_ns`)."""
     on_host: Bool
     """Runs on CPU threads (gloo, MPI): no GPU link carries it."""
+    item_bytes: Int8
+    """Of one element; -1 when its type is not recorded."""
+    latency_ns: Int64
+    """Part of the transfer in which no bytes of it are on the link, so that it shares nothing;
+    0 where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +162,31 @@ class Boundaries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gradients:
+    """Gradients as DDP copies them into its buckets: columns with one row each, by rank and time.
+
+    A scenario that moves or adds tasks keeps the ids of those that there were.
+    """
+
+    rank: Int64
+    task: Int64
+    """Host task in which it was ready; -1 between tasks."""
+    ready_ns: Int64
+    """End of its copy after the run's origin, as recorded."""
+    size_bytes: Int64
+    """-1 when not recorded."""
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+NO_GRADIENTS = Gradients(
+    **{field.name: np.zeros(0, np.int64) for field in fields(Gradients)},
+)
+"""Of a run without DDP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGraph:
     """All that a replay needs; arrays are read-only, so transforms share what they do not change.
 
@@ -172,11 +206,12 @@ class TaskGraph:
     ranks: tuple[RankInfo, ...]
     world_size: int | None
     names: tuple[str, ...]
+    gradients: Gradients = NO_GRADIENTS
     work: KernelWork = NO_WORK
     """What kernels compute and move; read where a scenario asks for it."""
 
     def __post_init__(self) -> None:
-        for columns in (self.tasks, self.edges, self.collectives, self.boundaries):
+        for columns in (self.tasks, self.edges, self.collectives, self.boundaries, self.gradients):
             for field in fields(columns):
                 value = getattr(columns, field.name)
                 if isinstance(value, np.ndarray):

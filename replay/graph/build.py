@@ -15,7 +15,9 @@ from replay.graph.csr import EdgeList, by_destination, concatenate, task_label, 
 from replay.graph.events import find_event_pairs
 from replay.graph.facts import FileFacts, GraphFacts
 from replay.graph.files import chosen_files, rank_infos, world_size
+from replay.graph.gradients import find_gradients
 from replay.graph.graph_gaps import graph_gaps
+from replay.graph.host_overlap import host_slowdowns
 from replay.graph.host_tasks import Waits, anchor_rows, build_host_tasks
 from replay.graph.known import Known, collective_columns, find_groups, known_collectives
 from replay.graph.layout import Parts, find_meetings, number_tasks
@@ -138,9 +140,10 @@ def build(
         steps_recorded=windows.recorded,
         lanes=lanes,
         groups=groups,
-        ranks=rank_infos(files),
+        ranks=rank_infos(files, host_slowdowns(store, parts)),
         world_size=world_size(files),
         names=recorded.names,
+        gradients=find_gradients(store, recorded, parts.host_tasks),
     )
     facts = _facts(store, files, parts, found, edge_list, known)
     return Built(

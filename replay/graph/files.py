@@ -31,11 +31,17 @@ def chosen_files(store: Store, ranks: tuple[int, ...] | None) -> tuple[FileFacts
     return tuple(file for file in files if file.rank in ranks)
 
 
-def rank_infos(files: Sequence[FileFacts]) -> tuple[RankInfo, ...]:
+def rank_infos(files: Sequence[FileFacts], host_slowdowns: Sequence[float]) -> tuple[RankInfo, ...]:
     """The part of the facts that scenarios ask for."""
     return tuple(
-        RankInfo(rank=file.rank, gpu=file.gpu, devices_seen=file.devices_seen, host=file.host)
-        for file in files
+        RankInfo(
+            rank=file.rank,
+            gpu=file.gpu,
+            devices_seen=file.devices_seen,
+            host=file.host,
+            host_slowdown=slowdown,
+        )
+        for file, slowdown in zip(files, host_slowdowns, strict=True)
     )
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ingest.normalise.messages import DTYPE_BYTES, dtype_code
 from ingest.store import Store
-from replay.graph.arrays import Collectives, Group, Int64
+from replay.graph.arrays import NONE, Collectives, Group, Int64
 from replay.graph.layout import Parts
 from replay.graph.recorded import SQL, Recorded
 
@@ -23,6 +24,8 @@ class Known:
     transfer_low_ns: Int64
     transfer_high_ns: Int64
     on_host: Int64
+    item_bytes: Int64
+    """Of one element; -1 when its type is not recorded."""
     group_key: list[str]
 
 
@@ -45,8 +48,14 @@ def known_collectives(store: Store, recorded: Recorded) -> Known:
         transfer_low_ns=of("transfer_low_ns"),
         transfer_high_ns=of("transfer_high_ns"),
         on_host=of("on_host"),
+        item_bytes=np.array([_item_bytes(name) for name in columns["dtype"][place]], np.int64),
         group_key=[_text(key) for key in columns["group_key"][place]],
     )
+
+
+def _item_bytes(dtype: object) -> int:
+    code = dtype_code(dtype)
+    return NONE if code < 0 else DTYPE_BYTES[code]
 
 
 def _text(value: object) -> str:
@@ -105,4 +114,6 @@ def collective_columns(
         outside_wait_low_ns=np.where(partial, known.transfer_low_ns, transfer_ns),
         outside_wait_high_ns=np.where(partial, known.transfer_high_ns, transfer_ns),
         on_host=known.on_host.astype(bool),
+        item_bytes=known.item_bytes.astype(np.int8),
+        latency_ns=np.zeros(len(known.kind), np.int64),
     )

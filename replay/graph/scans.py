@@ -456,16 +456,16 @@ def nearest_ended(trace, lo_ns, hi_ns, trace_first, end_ns, issued_ns, late_ns, 
     """Per wait the position of the row whose end is nearest to its end; -1 for none.
 
     Rows are sorted by (trace, end), those of trace t from `trace_first[t]` on. They were issued
-    before the wait began, had not ended by then, and end from `late_ns` before the end of the wait
-    to less than `early_ns` behind it. Of two as near, the first.
+    before the wait began, had not ended by then, and end from its `late_ns` before the end of the
+    wait to less than its `early_ns` behind it. Of two as near, the first.
     """
     found = np.full(len(trace), -1, np.int64)
     for wait in range(len(trace)):
         lo, hi = lo_ns[wait], hi_ns[wait]
         begin, behind = trace_first[trace[wait]], trace_first[trace[wait] + 1]
-        place = begin + np.searchsorted(end_ns[begin:behind], hi - late_ns)
-        nearest_ns = late_ns + early_ns + 1
-        while place < behind and end_ns[place] < hi + early_ns:
+        place = begin + np.searchsorted(end_ns[begin:behind], hi - late_ns[wait])
+        nearest_ns = late_ns[wait] + early_ns[wait] + 1
+        while place < behind and end_ns[place] < hi + early_ns[wait]:
             distance_ns = abs(end_ns[place] - hi)
             if issued_ns[place] <= lo and end_ns[place] > lo and distance_ns < nearest_ns:
                 found[wait] = place

@@ -61,6 +61,11 @@ def find_stretches(recorded: Recorded, parts: Segments, streams: Streams) -> Str
     free = helper < 0
     idle_row = free & _may_wait(recorded, parts.row[chosen])
     member = np.where(idle_row, _member_ended(recorded, trace, lo_ns, hi_ns), -1)
+    off_ns = (thresholds.MEMBER_OFF_FRAC * (hi_ns - lo_ns)).astype(np.int64)
+    off_ns = np.minimum(off_ns, thresholds.MEMBER_OFF_MOST_NS)
+    nearly = np.where(idle_row, _member_ended(recorded, trace, lo_ns, hi_ns, off_ns), -1)
+    waiting_place = _mostly(nearly >= 0, of=idle_row, place=_places(recorded, parts, chosen))
+    member = np.where((member < 0) & waiting_place, nearly, member)
     free &= member < 0
     implied = free & ~activity.records_events[trace]
     device_row = np.where(implied, _device_ended(recorded, streams, trace, lo_ns, hi_ns), -1)
@@ -165,16 +170,20 @@ def _device_ended(
     return take(order, place)
 
 
-def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) -> Int64:
+def _member_ended(
+    recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64, off_ns: Int64 | int = 0
+) -> Int64:
     """Host-side member of a collective whose end is nearest to that of each stretch; -1 for none.
 
-    It was issued before the stretch began and had not ended by then.
+    It was issued before the stretch began and had not ended by then. Its end is at most `off_ns`
+    away from the stretch's, or as far as the thresholds allow in any case.
     """
     member, host = recorded.member, recorded.host
     on_host = np.flatnonzero(member.host_row >= 0)
     order = on_host[np.lexsort((member.end_ns[on_host], member.trace[on_host]))]
     recorded_ns = take(host.ts_ns, member.record_row)
     issued_ns = np.where(member.record_row >= 0, recorded_ns, member.ts_ns)
+    nothing_ns = np.zeros(len(trace), np.int64)
     place = nearest_ended(
         trace,
         lo_ns,
@@ -182,8 +191,8 @@ def _member_ended(recorded: Recorded, trace: Int64, lo_ns: Int64, hi_ns: Int64) 
         np.searchsorted(member.trace[order], np.arange(len(recorded.ranks) + 1)),
         member.end_ns[order],
         issued_ns[order],
-        thresholds.MEMBER_LATE_NS,
-        thresholds.MEMBER_EARLY_NS,
+        np.maximum(nothing_ns + off_ns, thresholds.MEMBER_LATE_NS),
+        np.maximum(nothing_ns + off_ns, thresholds.MEMBER_EARLY_NS),
     )
     return take(order, place)
 
@@ -206,19 +215,34 @@ def _is_silent(host: HostRows, row: Int64, has_device: Bool) -> Bool:
 
 def _has_twin(recorded: Recorded, parts: Segments, chosen: Int64) -> Bool:
     """Another stretch at the same place (names around it) has the same length within 10 %."""
-    host = recorded.host
-    place = _place_of_names(recorded.names)
-    before = place[host.name[parts.before[chosen]]]
-    inside = take(place, take(host.name, parts.row[chosen]))
+    place = _places(recorded, parts, chosen)
     length_ns = parts.hi_ns[chosen] - parts.lo_ns[chosen]
-    order = np.lexsort((length_ns, inside, before))
+    order = np.lexsort((length_ns, place))
     twin = np.zeros(len(chosen), bool)
     left, right = order[:-1], order[1:]
-    same = (before[left] == before[right]) & (inside[left] == inside[right])
+    same = place[left] == place[right]
     same &= length_ns[right] - length_ns[left] <= thresholds.TWIN_TOLERANCE_FRAC * length_ns[right]
     twin[left[same]] = True
     twin[right[same]] = True
     return twin
+
+
+def _mostly(found: Bool, *, of: Bool, place: Int64) -> Bool:
+    """Per stretch: at its place at least half of those `of` are found."""
+    n_places = int(place.max()) + 1 if len(place) else 0
+    hits, tries = (np.bincount(place[rows], minlength=n_places) for rows in (found & of, of))
+    mostly: Bool = found & (2 * hits[place] >= tries[place])
+    return mostly
+
+
+def _places(recorded: Recorded, parts: Segments, chosen: Int64) -> Int64:
+    """Number of the place of each chosen stretch: the names before it and around it."""
+    host = recorded.host
+    number = _place_of_names(recorded.names)
+    before = number[host.name[parts.before[chosen]]]
+    inside = take(number, take(host.name, parts.row[chosen]))
+    places = np.stack([before, inside], axis=1)
+    return np.unique(places, axis=0, return_inverse=True)[1].astype(np.int64)
 
 
 def _place_of_names(names: Sequence[str]) -> Int64:

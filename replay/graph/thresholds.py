@@ -14,6 +14,18 @@ MEMBER_LATE_NS = 300_000
 """A thread that waited for a host-side collective goes on between these times before and after
 the end of its row: the row is closed after the waiting thread was woken (seen: -1,130 to
 +180 us)."""
+MEMBER_OFF_FRAC = 0.05
+MEMBER_OFF_MOST_NS = 5_000_000
+"""After a long stretch it may be that part of the stretch early or late, up to this, where at least
+half of the stretches at the same place end so: where ranks have more threads than cores, threads
+that waited 43, 65, 120 and 217 ms went on 0.4, 4.1, 3.4 and 0.9 ms after the row's end. (Sleep that
+ends so by chance is not half of the sleep at its place.)"""
+TELLING_OPERATOR_NS = 300_000
+"""Operators on the host that last less tell little of what ran beside them."""
+TWIN_OPERATORS = 3
+TELLING_OVERLAP_NS = 20_000_000
+"""Operators of one kind that ran alone, and as many beside a transfer, tell how much slower that
+is; together they must have run for so long."""
 SYNC_RETURN_NS = 60_000
 """Return lags above this are work of the call, not its return."""
 UNEXPLAINED_NS = 1_000_000

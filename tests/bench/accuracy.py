@@ -1,16 +1,16 @@
-"""The tables of docs/accuracy.md about replays of unchanged traces, measured again.
+"""The tables and plots of docs/accuracy.md, measured again.
 
-    python -m tests.bench.accuracy ../shared [--write] [--only WORD]
+    python -m tests.bench.accuracy ../shared [--write] [--only WORD] [--section NAME]
 
-Reads every set of public traces in `../shared/traces` and every measured run in
-`../shared/groundtruth`, prints the tables and, with --write, puts them between their marks in
-docs/accuracy.md. A few minutes; lines on stderr tell how far it is.
+Reads every set of public traces in `../shared/traces`, every measured run in
+`../shared/groundtruth` and the tables in `../shared/facts`, prints what came of it and, with
+--write, puts it between the marks in docs/accuracy.md. Minutes; lines on stderr tell how far it is.
 """
 
 import argparse
 import csv
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +24,7 @@ from replay.graph.arrays import TaskGraph
 from replay.graph.build import Trial, build
 from replay.results.fidelity import Baseline, Trust, baseline, step_error_frac
 from replay.results.metrics import StepTimes
-from whatif.scenario import Scenario
-from whatif.study import Study, study
-from whatif.transforms.network import NetworkScale
-from whatif.unprofiled import host_factor, without_profiler
+from whatif.unprofiled import host_factor
 
 DOC = Path(__file__).parents[2] / "docs" / "accuracy.md"
 ALONE = ("single", "pair", "sweep")
@@ -95,21 +92,6 @@ WHY: tuple[tuple[str, str], ...] = (
     ),
 )
 """Set and reason, for those above `NOTABLE_FRAC` and those explained to less than `LITTLE_FRAC`."""
-PREDICTIONS: tuple[tuple[str, str, str, float], ...] = (
-    ("paced2", "1g", "2g", 2),
-    ("paced2", "2g", "1g", 0.5),
-    ("paced2", "1g", "500m", 0.5),
-    ("paced2", "500m", "1g", 2),
-    ("paced4", "1g", "500m", 0.5),
-    ("tp", "1g", "500m", 0.5),
-    ("fsdp", "2g", "1g", 0.5),
-    ("fsdp", "1g", "2g", 2),
-    ("ddp", "1g", "2g", 2),
-    ("ddp", "1g", "500m", 0.5),
-    ("ddp", "2g", "1g", 0.5),
-    ("pp", "1g", "50m", 0.05),
-)
-"""Experiment, recorded setting, setting to predict, and how much faster its network is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,10 +247,10 @@ def strict_text(rows: Sequence[Row], without_device: Sequence[str]) -> Iterator[
         yield f"- {row.name} ({figures}): {reason}."
 
 
-def strict_section(folder: Path, only: str) -> list[str]:
-    """Measure every set of a folder."""
+def strict_section(shared: Path, only: str) -> list[str]:
+    """Measure every set of public traces."""
     rows, without_device = [], []
-    for name, files in trace_sets(folder).items():
+    for name, files in trace_sets(shared / "traces").items():
         if only not in name:
             continue
         with open_run(files, options=IngestOptions(cache=False)) as run:
@@ -286,8 +268,9 @@ def tell(name: str, result: str) -> None:
     sys.stderr.write(f"{name:<60}{result}\n")
 
 
-def truth_section(folder: Path, only: str) -> list[str]:
+def truth_section(shared: Path, only: str) -> list[str]:
     """Replay every measured run and compare with what its `measured.csv` says."""
+    folder = shared / "groundtruth"
     with (folder / "measured.csv").open(newline="") as stream:
         settings = list(csv.DictReader(stream))
     rows = []
@@ -304,39 +287,6 @@ def truth_section(folder: Path, only: str) -> list[str]:
         "without profiler, ms", "host then",
     )  # fmt: skip
     return list(Table(head=head, rows=tuple(rows)).lines())
-
-
-def predictions_section(folder: Path, only: str) -> list[str]:
-    """Predict the step of one setting from the traces of another, in both ways there are."""
-    with (folder / "measured.csv").open(newline="") as stream:
-        steps_ms = {
-            (row["experiment"], row["setting"]): float(row["step_ms_median"])
-            for row in csv.DictReader(stream)
-        }
-    rows = []
-    for name, base, other, factor in PREDICTIONS:
-        if only not in f"{name}/{base}":
-            continue
-        files = sorted((folder / name / base).glob("rank?.json.gz"))
-        change = Scenario(transforms=(NetworkScale(factor=factor),))
-        base_ms, true_ms = steps_ms[name, base], steps_ms[name, other]
-        plain = _studied(files, change, None)
-        unprofiled = _studied(files, change, base_ms)
-        ratio_ms = plain.step_ns / plain.replayed_ns * base_ms
-        errors = (ratio_ms / true_ms - 1, unprofiled.step_ns / 1e6 / true_ms - 1)
-        rows.append((name, f"{base} -> {other}", f"{true_ms:,.1f}", *(f"{e:+.1%}" for e in errors)))
-        tell(f"{name} {base} -> {other}", rows[-1][-1])
-    head = ("run", "from -> to", "true step, ms", "scaled", "--unprofiled-step")
-    return list(Table(head=head, rows=tuple(rows)).lines()) if rows else []
-
-
-def _studied(files: list[Path], change: Scenario, unprofiled_ms: float | None) -> Study:
-    with open_run(files, options=IngestOptions(cache=False)) as run:
-        built = build(run.store)
-    graph, base = built.graph, baseline(built.graph, built.facts)
-    if unprofiled_ms is not None:
-        graph, base, _ = without_profiler(graph, base, Nanos(round(unprofiled_ms * 1e6)))
-    return study(graph, base, change)
 
 
 def _truth_row(name: str, files: list[Path], setting: dict[str, str]) -> tuple[str, ...]:
@@ -382,21 +332,27 @@ def written(text: str, name: str, lines: Sequence[str]) -> str:
     return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
 
 
+SECTIONS: tuple[tuple[str, Callable[[Path, str], list[str]]], ...] = (
+    ("strict", strict_section),
+    ("measured runs", truth_section),
+)
+"""Mark in the page, and what measures: from the shared folder and the word that names must hold."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("shared", type=Path, help="folder with traces/ and groundtruth/")
+    parser.add_argument("shared", type=Path, help="folder with traces/, groundtruth/ and facts/")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--only", default="", metavar="WORD", help="sets whose name holds it")
+    parser.add_argument("--section", default="", metavar="NAME", help="this part of the page alone")
     given = parser.parse_args(arguments)
     if given.write and given.only:
         parser.error("--write needs all sets")
-    sections = {
-        "strict": strict_section(given.shared / "traces", given.only),
-        "measured runs": truth_section(given.shared / "groundtruth", given.only),
-        "predictions": predictions_section(given.shared / "groundtruth", given.only),
-    }
-    for name, lines in sections.items():
+    for name, measured in SECTIONS:
+        if given.section not in ("", name):
+            continue
+        lines = measured(given.shared, given.only)
         sys.stdout.write("\n".join((f"## {name}", "", *lines, "", "")))
         if given.write:
             DOC.write_text(written(DOC.read_text(encoding="utf-8"), name, lines), encoding="utf-8")

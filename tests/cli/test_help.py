@@ -26,6 +26,7 @@ OPTIONS = {
         "--samples-per-step",
         "--flops-per-step",
         "--steps-total",
+        "--hardware",
         "--scenario",
         "--base-gpu",
         "--base-nvlink",
@@ -65,6 +66,7 @@ OPTIONS = {
     },
     "schema": {"--format", "--json", "--window"},
     "queries": {"--format", "--json"},
+    "hardware": {"--links", "--hardware", "--format", "--json"},
     "check": {
         "--steps",
         "--unprofiled-step",

@@ -62,6 +62,25 @@ def test_operators_count_in_the_step_in_which_the_host_ran_them(tmp_path: Path) 
     assert found.devices == 1
 
 
+def test_fp32_that_ran_on_matrix_units_counts_as_tf32(tmp_path: Path) -> None:
+    file = KinetoFile()
+    file.step(1, (0, 1_000))
+    single = {**MM, "Input type": ["float", "float"]}
+    names = (
+        "ampere_sgemm_128x64_nn",
+        "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x6_nn_align1>(Params)",
+        "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32",
+        "cutlass_80_simt_sgemm_128x32_8x5_nn_align1",
+    )
+    for place, name in enumerate(names):
+        at = 100 * place
+        file.op("aten::mm", (at + 10, at + 50), **single)
+        file.launched(name, (at + 20, at + 30), (at + 40, at + 90))
+    file.launched(names[1], (500, 510), (520, 530))
+    found = examine([_write(file, tmp_path)], with_levers=False).flops
+    assert found.by_dtype == {"float": 0.5, "tf32": 0.5}
+
+
 def test_a_part_of_the_steps_has_its_own(tmp_path: Path) -> None:
     trace = _write(_two_steps(), tmp_path)
     found = examine([trace], window=Window(steps=range(2, 3)), with_levers=False).flops

@@ -131,7 +131,8 @@ def test_causes_on_devices_and_in_collectives_are_those_that_ended_with_the_wait
         column([row.since_ns for row in rows]),
     )
     last = last_ended(*columns, LATE_NS).tolist()
-    nearest = nearest_ended(*columns, LATE_NS, EARLY_NS).tolist()
+    off_ns = [np.full(len(silences), allowed) for allowed in (LATE_NS, EARLY_NS)]
+    nearest = nearest_ended(*columns, *off_ns).tolist()
     for wait, by_device, by_member in zip(silences, last, nearest, strict=True):
         of_trace = [place for place, row in enumerate(rows) if row.trace == wait.trace]
         on_device = [

@@ -4,18 +4,18 @@ A person's own file may lie over it: `extended_by`, or the variable REPLAY_HARDW
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from ingest.errors import ScenarioError, nearest
 from ingest.units import BytesPerSecond
-from whatif.models.catalog_files import Entries, as_struct, laid_over, read_part
+from whatif.models.catalog_files import by_key, extended, key_of, read_part
 
 SHIPPED = tuple(
     Path(__file__).with_name("catalog") / f"{name}.yaml"
@@ -126,6 +126,8 @@ class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     joins: int | None = None
     """Accelerators that one domain joins where that is not the node: 2 for a bridge, 72 for a
     rack."""
+    note: str = ""
+    """What an answer that uses the link has to say."""
 
 
 class Pcie(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -186,9 +188,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def usual_precision(self) -> Precision | None:
-        """What training uses: bf16, or fp16 where the device has no bf16; None without a peak."""
-        known = (Precision.BF16, Precision.FP16)
-        return next((each for each in known if each in self.matrix_flops_per_s), None)
+        """What training uses: bf16, or fp16 where the device has no bf16; None without a peak.
+
+        Without matrix units for either it is fp32.
+        """
+        for each in (Precision.BF16, Precision.FP16):
+            if each in self.matrix_flops_per_s:
+                return each
+        return Precision.FP32 if self.peak(Precision.FP32) else None
 
     @property
     def scale_up_one_way_bytes_per_s(self) -> BytesPerSecond | None:
@@ -281,7 +288,7 @@ def find(name: str) -> Accelerator | None:
     profiler's `NVIDIA H100` is another card than the one that people call H100.
     """
     table = _tables().accelerators
-    return table.get(_key(name)) or table.get(_short_key(name))
+    return table.get(key_of(name)) or table.get(_short_key(name))
 
 
 def require(name: str) -> Accelerator:
@@ -292,13 +299,12 @@ def require(name: str) -> Accelerator:
     """
     if device := find(name):
         return device
-    known = [each for device in catalog().accelerators for each in (device.name, *device.aliases)]
-    raise ScenarioError(f"no accelerator `{name}` in the catalog", hint=nearest(name, known))
+    raise _unknown("accelerator", name, catalog().accelerators)
 
 
 def find_link(name: str) -> Link | None:
     """The link of that name or alias (`InfiniBand NDR`, `ndr`); None when it is not known."""
-    return _tables().links.get(_key(name))
+    return _tables().links.get(key_of(name))
 
 
 def link(name: str) -> Link:
@@ -309,8 +315,24 @@ def link(name: str) -> Link:
     """
     if found := find_link(name):
         return found
-    known = [each for kind in catalog().links for each in (kind.name, *kind.aliases)]
-    raise ScenarioError(f"no link `{name}` in the catalog", hint=nearest(name, known))
+    raise _unknown("link", name, catalog().links)
+
+
+def require_any(name: str) -> Accelerator | Link:
+    """The device or link of that name or alias.
+
+    Raises:
+        ScenarioError: the catalog does not know it.
+    """
+    if found := find(name) or find_link(name):
+        return found
+    entries: list[Accelerator | Link] = [*catalog().accelerators, *catalog().links]
+    raise _unknown("accelerator or link", name, entries)
+
+
+def _unknown(what: str, name: str, entries: Sequence[Accelerator | Link]) -> ScenarioError:
+    known = [each for entry in entries for each in (entry.name, *entry.aliases)]
+    return ScenarioError(f"no {what} `{name}` in the catalog", hint=nearest(name, known))
 
 
 class _Tables(msgspec.Struct, frozen=True, kw_only=True):
@@ -335,8 +357,8 @@ def _shipped() -> _Tables:
     links: list[Link] = []
     for path in SHIPPED:
         part = read_part(path)
-        devices += _converted(part.accelerators, Accelerator, path)
-        links += _converted(part.links, Link, path)
+        devices = extended(devices, {}, part.accelerators, Accelerator)
+        links = extended(links, {}, part.links, Link)
     return _indexed(devices, links, where="the catalog")
 
 
@@ -344,40 +366,13 @@ def _shipped() -> _Tables:
 def _extended(path: Path, _changed_ns: int) -> _Tables:
     """Entries of the file whose name the catalog knows change that entry; the others follow."""
     shipped, part = _shipped(), read_part(path)
-    known = (shipped.accelerators.get, shipped.links.get)
-    devices = {device.name: device for device in shipped.catalog.accelerators}
-    for device in _converted(part.accelerators, Accelerator, path, known[0]):
-        devices[device.name] = device
-    links = {kind.name: kind for kind in shipped.catalog.links}
-    for kind in _converted(part.links, Link, path, known[1]):
-        links[kind.name] = kind
-    return _indexed(list(devices.values()), list(links.values()), where=str(path))
-
-
-_Entry = TypeVar("_Entry", bound=Accelerator | Link)
-
-
-def _converted(
-    entries: Entries,
-    kind: type[_Entry],
-    path: Path,
-    known: Callable[[str], _Entry | None] = lambda _: None,
-) -> list[_Entry]:
-    """The entries of a file, each laid over the known one of its name.
-
-    Raises:
-        ScenarioError: an entry has an unknown field or a wrong value.
-    """
-    found = []
-    for place, entry in entries:
-        base = known(_key(entry["name"]))
-        whole = (
-            entry
-            if base is None
-            else laid_over(msgspec.to_builtins(base), {**entry, "name": base.name})
-        )
-        found.append(as_struct(whole, kind, f"{path}, at `{place}"))
-    return found
+    return _indexed(
+        extended(
+            shipped.catalog.accelerators, shipped.accelerators, part.accelerators, Accelerator
+        ),
+        extended(shipped.catalog.links, shipped.links, part.links, Link),
+        where=str(path),
+    )
 
 
 def _indexed(devices: list[Accelerator], links: list[Link], *, where: str) -> _Tables:
@@ -386,38 +381,20 @@ def _indexed(devices: list[Accelerator], links: list[Link], *, where: str) -> _T
     Raises:
         ScenarioError: two entries have one name.
     """
-    by_name = _by_key(devices, where)
+    by_name = by_key(devices, where)
     for device in devices:
         for each in (device.name, *device.aliases):
             by_name.setdefault(_short_key(each), device)
     return _Tables(
         catalog=Catalog(accelerators=tuple(devices), links=tuple(links)),
         accelerators=by_name,
-        links=_by_key(links, where),
+        links=by_key(links, where),
     )
 
 
-def _by_key(entries: list[_Entry], where: str) -> dict[str, _Entry]:
-    table: dict[str, _Entry] = {}
-    for entry in entries:
-        for each in (entry.name, *entry.aliases):
-            other = table.setdefault(_key(each), entry)
-            if other is not entry:
-                raise ScenarioError(
-                    f"{where}: `{each}` is a name of `{other.name}` and of `{entry.name}`",
-                    hint="names and aliases are unique, whatever their case",
-                )
-    return table
-
-
-def _key(name: str) -> str:
-    """Lower case, words joined by one dash."""
-    return "-".join(name.lower().replace("-", " ").replace("_", " ").split())
-
-
 def _short_key(name: str) -> str:
-    """The same without the maker's name in front."""
-    key = _key(name)
+    """The key without the maker's name in front."""
+    short = key_of(name)
     for maker in MAKERS:
-        key = key.removeprefix(maker)
-    return key
+        short = short.removeprefix(maker)
+    return short

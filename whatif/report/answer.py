@@ -230,8 +230,10 @@ class RateFacts(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_s: float | None
     mfu_frac: float | None
     peak_flops_per_s: float | None
-    """Dense matrix peak of one accelerator, that `mfu_frac` is measured against."""
+    """Dense peak of one accelerator for the element types of the FLOPs, that `mfu_frac` is
+    measured against."""
     peak_dtype: str | None
+    """`bf16`, or the shares of a mix: `75% bf16, 25% fp8`."""
     gpus: int | None
     gpus_assumed: str
     """What the count rests on where the trace does not record it; empty where it does."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from whatif.models.bound import Bound
+from whatif.models.collectives.curves import Curves
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator
 from whatif.recorded import NOTHING_SAID, Recorded
@@ -26,6 +27,8 @@ class Context:
     """Places of the ranks; None before `machine.known` has looked."""
     anchor: "Anchor | None" = None
     """What ratios refer to; None before the first change of a link."""
+    recorded_latency_ns: Int64 | None = None
+    """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
     @property
     def links(self) -> Fabric:
@@ -50,6 +53,8 @@ class Anchor:
     graph: TaskGraph
     fabric: Fabric
     topology: Topology
+    curves: Curves
+    """Size to time as the calls themselves measured it; rows are collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,25 +23,36 @@ class Link:
     """A link whose rate a what-if may change."""
 
     name: str
-    """In labels."""
+    """In messages."""
     field: str
     """Of `Fabric`."""
     factor: str
     """Of `Factors`."""
-    base_option: str
+    hint: str
+    """What to give where an absolute rate needs the recorded one."""
     vendor_factor: float = 1.0
     """What people mean by its rate, in rates of one direction."""
 
 
 SCALE_UP = Link(
-    name="nvlink",
+    name="link between the GPUs of a node",
     field="scale_up_bytes_per_s",
     factor="scale_up",
-    base_option="--base-nvlink",
+    hint="give --base-gpu NAME or --base-nvlink RATE, or a factor like x2",
     vendor_factor=BOTH_WAYS,
 )
-PCIE = Link(name="pcie", field="pcie_bytes_per_s", factor="pcie", base_option="--base-pcie")
-NIC = Link(name="net", field="nic_bytes_per_s", factor="nic", base_option="--base-net")
+PCIE = Link(
+    name="PCIe",
+    field="pcie_bytes_per_s",
+    factor="pcie",
+    hint="give --base-gpu NAME or --base-pcie RATE, or a factor like x2",
+)
+NIC = Link(
+    name="network between the nodes",
+    field="nic_bytes_per_s",
+    factor="nic",
+    hint="give --base-net RATE (of one GPU, one direction) or --topology FILE, or a factor like x2",
+)
 
 
 def known(graph: TaskGraph, context: Context) -> Context:
@@ -141,7 +152,7 @@ def with_rate(fabric: Fabric, link: Link, rate: Rate, graph: TaskGraph) -> Fabri
         names = sorted({info.gpu or "no GPU name" for info in graph.ranks})
         raise ScenarioError(
             f"the {link.name} of the recorded run is not known ({', '.join(names)})",
-            hint=f"give --base-gpu NAME or {link.base_option} RATE, or a factor like x2",
+            hint=link.hint,
         )
     return _with(fabric, link, rate.bytes_per_s / link.vendor_factor)
 

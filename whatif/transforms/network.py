@@ -10,6 +10,7 @@ from ingest.errors import UsageError
 from ingest.vocab import TaskKind
 from replay.graph.arrays import TaskGraph
 from whatif.transforms.base import Applied, Context, free, with_durations
+from whatif.transforms.host_transfers import moving_ns, with_moving
 from whatif.transforms.reach import nothing_to_change
 
 
@@ -49,9 +50,13 @@ class NetworkScale(
             reason = "the factor is 1"
         if reason:
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
-        scaled_ns = np.rint(tasks.dur_ns / self.factor).astype(np.int64)
+        task = np.flatnonzero(chosen)
+        moving = moving_ns(graph, task)
+        scaled_ns = np.rint(moving / self.factor).astype(np.int64)
+        dur_ns = tasks.dur_ns.copy()
+        dur_ns[task] = with_moving(dur_ns[task], moving, scaled_ns)
         return Applied(
-            graph=with_durations(graph, np.where(chosen, scaled_ns, tasks.dur_ns)),
+            graph=with_durations(graph, dur_ns),
             label=label,
             context=context,
             assumptions=("every transfer scales as a whole, its latency included",),

@@ -77,5 +77,4 @@ def _base_told(context: Context) -> str:
         return f"base: {shown} (given)"
     assert device is not None, "else the rate is not known"
     assert device.scale_up is not None, "else the rate is not known"
-    note = f". {device.note}" if device.note else ""
-    return f"base: {device.name}, {device.scale_up.link} {shown} (catalog){note}"
+    return f"base: {device.name}, {device.scale_up.link} {shown} (catalog)"

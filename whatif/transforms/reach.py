@@ -73,6 +73,24 @@ def why_not_scale_up(graph: TaskGraph, level: Int8, context: Context) -> str:
     return f"no collective stays inside a node of {gpus} GPUs: the network bounds them"
 
 
+def why_not_network(context: Context) -> str:
+    """Why no collective takes the network."""
+    return (
+        f"no collective crosses nodes: {context.places.told}; --gpus-per-node N or "
+        "--topology FILE says otherwise"
+    )
+
+
+def why_not_pcie(graph: TaskGraph, level: Int8, context: Context) -> str:
+    """Why no collective takes PCIe, and no copy either."""
+    if (level >= Level.NIC).all():
+        return "every collective crosses nodes: the network bounds them"
+    if (level == Level.HOST).all():
+        return f"the collectives run on the host{backends(graph)}: PCIe does not carry them"
+    name = owner(graph, context.recorded) or "the recorded GPU"
+    return f"no collective takes PCIe: {name} has a link of its own between the GPUs of a node"
+
+
 def backends(graph: TaskGraph) -> str:
     """Libraries of the communicators in brackets; empty where not recorded."""
     names = {graph.groups[group].backend for group in np.unique(graph.collectives.group)}

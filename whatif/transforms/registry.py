@@ -2,15 +2,21 @@
 
 from typing import get_args
 
+from whatif.transforms.algo import CollectiveAlgo, InNetwork
+from whatif.transforms.bucket import BucketMb
 from whatif.transforms.gpu import Gpu
+from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.pcie import Pcie
 from whatif.transforms.precision import Precision
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
+from whatif.transforms.wan import Wan
 
-Transform = Gpu | Precision | Nvlink | NetworkScale | Scale | Remove | NoStragglers
+Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb
+Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers
 
 KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from replay.graph.arrays import Bool, TaskGraph
-from whatif.models.collectives.model import SOURCE
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.reach import Level, changeable, levels, nothing_to_change
 from whatif.transforms.retime import retimed
+
+UNMOVED = "by the collective model another link, or latency, binds these transfers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,9 @@ class Relinking:
     """Why nothing is concerned; meaningless where something is."""
     why_same: str
     """Why the links are the same as before; meaningless where they are not."""
+    why_unmoved: str = UNMOVED
+    """Why no transfer takes another time on the new links."""
+    why_others_stay: str = "another link carries them"
     told: tuple[str, ...] = ()
     """What was taken for granted."""
 
@@ -46,7 +50,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
         return Applied(graph=graph, label=change.label, context=context, no_effect=reason)
     result = retimed(graph, before, after)
     if not result.moved.any():
-        reason = "by the collective model another link or the latency binds these transfers"
+        reason = change.why_unmoved
     return Applied(
         graph=result.graph,
         label=change.label,
@@ -55,7 +59,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
             *change.told,
             after.places.told,
             *_others_told(graph, change),
-            SOURCE,
+            *result.assumptions,
             *_unsized(graph),
         ),
         no_effect=reason,
@@ -70,7 +74,7 @@ def _others_told(graph: TaskGraph, change: Relinking) -> tuple[str, ...]:
     elsewhere = int((others & ~on_host).sum())
     told = []
     if elsewhere:
-        told.append(f"{elsewhere} of {len(level)} collectives stay: another link carries them")
+        told.append(f"{elsewhere} of {len(level)} collectives stay: {change.why_others_stay}")
     if on_host.any():
         told.append(f"{int(on_host.sum())} collectives run on the host and stay")
     return tuple(told)

@@ -1,19 +1,26 @@
 """The one way in which a change of links, places or sizes becomes other transfer times.
 
 Every transfer takes `measured * model(new) / model(measured on)`: the model's level cancels, and
-only how its parts change counts.
+only how its parts change counts. Both times are of the same measured ones, however many what-ifs
+stand between, so that a change and its reverse leave nothing behind.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.outside import incomplete
+from whatif.models import gloo
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
+from whatif.models.collectives.curves import Curves, curves_of
+from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
+from whatif.transforms.host_network import HostNetwork, Moved, over_network
 from whatif.transforms.reach import Level, levels
 
 
@@ -25,6 +32,7 @@ class Retimed:
     context: Context
     moved: Bool
     """Per collective: a transfer of it takes another time than before."""
+    assumptions: tuple[str, ...]
 
 
 def retimed(
@@ -42,22 +50,71 @@ def retimed(
     target = graph if changed is None else changed
     anchor = _anchor(graph, before)
     ids = np.flatnonzero(free(graph, graph.tasks.kind == TaskKind.TRANSFER))
-    level = levels(graph, before.links, before.places)
-    ids = ids[level[graph.tasks.collective[ids]] == Level.SCALE_UP]
-    then_ns = _on(anchor, ids, graph, before)
-    now_ns = _on(anchor, ids, target, after)
+    number = graph.tasks.collective[ids].astype(np.int64)
+    then_ns, _ = _on(anchor, ids, graph, before)
+    now_ns, host = _on(anchor, ids, target, after)
     old_ns = graph.tasks.dur_ns[ids]
     ratio = np.divide(now_ns, then_ns, out=np.ones(len(ids)), where=then_ns > 0)
     new_ns = np.where(old_ns == then_ns, now_ns, np.rint(old_ns * ratio)).astype(np.int64)
+    moved = np.zeros(len(graph.collectives.kind), bool)
+    moved[number[new_ns != old_ns]] = True
+    if not moved.any():
+        return Retimed(
+            graph=target, context=replace(after, anchor=anchor), moved=moved, assumptions=()
+        )
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[ids] = new_ns
-    moved = np.zeros(len(graph.collectives.kind), bool)
-    moved[graph.tasks.collective[ids[new_ns != old_ns]]] = True
+    on_host = moved & graph.collectives.on_host
+    told = host.assumptions if host is not None and on_host.any() else ()
+    if (moved & ~on_host).any():
+        numbers = np.flatnonzero(moved & ~on_host).astype(np.int64)
+        source = model.told(
+            calls_of(anchor.graph, anchor.topology, numbers),
+            calls_of(target, after.places, numbers),
+        )
+        told = (source, *told)
+    result = with_durations(target, dur_ns)
+    if host is not None:
+        latency_ns = host.graph.collectives.latency_ns
+        result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
     return Retimed(
-        graph=with_durations(target, dur_ns) if moved.any() else target,
-        context=replace(after, anchor=anchor),
-        moved=moved,
+        graph=result, context=replace(after, anchor=anchor), moved=moved, assumptions=told
     )
+
+
+def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
+    """Times that transfers would take with as many bytes each, on the same links, ns.
+
+    Args:
+        graph: with the transfers as they are.
+        context: the machine that they take place on; `machine.known` has filled it.
+        ids: transfers; one may stand several times.
+        size_bytes: row by row, as nccl-tests counts it.
+    """
+    number = graph.tasks.collective[ids].astype(np.int64)
+    on_host = graph.collectives.on_host[number]
+    new_ns = graph.tasks.dur_ns[ids].copy()
+    mine, bytes_there = ~on_host, size_bytes[~on_host]
+    if mine.any():
+        before = calls_of(graph, context.places, number[mine])
+        new_ns[mine] = model.scaled_ns(
+            new_ns[mine],
+            before=before,
+            base=context.links,
+            after=replace(before, size_bytes=bytes_there),
+            new=context.links,
+            bound=context.bound,
+            curves=_curves(graph, context).rows(number[mine]),
+        )
+    host = _host_calls(graph, number[on_host])
+    new_ns[on_host] = gloo.resized_ns(
+        new_ns[on_host],
+        host,
+        replace(host, size_bytes=size_bytes[on_host]),
+        delay_ns=_delay_ns(context.links),
+        bound=context.bound,
+    )
+    return new_ns
 
 
 def _anchor(graph: TaskGraph, context: Context) -> Anchor:
@@ -69,25 +126,148 @@ def _anchor(graph: TaskGraph, context: Context) -> Anchor:
         and len(anchor.graph.collectives.kind) == len(graph.collectives.kind)
     ):
         return anchor
-    return Anchor(graph=graph, fabric=context.links, topology=context.places)
+    return Anchor(
+        graph=graph,
+        fabric=context.links,
+        topology=context.places,
+        curves=_curves(graph, context),
+    )
 
 
-def _on(anchor: Anchor, ids: Int64, graph: TaskGraph, context: Context) -> Int64:
-    """Time of transfers in another situation than the one that they were measured in, ns."""
-    fabric, topology = context.links, context.places
-    measured_ns = anchor.graph.tasks.dur_ns[ids]
-    same = fabric == anchor.fabric and topology == anchor.topology
-    if same and graph.collectives is anchor.graph.collectives:
-        return measured_ns
+def _curves(graph: TaskGraph, context: Context) -> Curves:
+    """What the calls measured, per kind, communicator and level; rows are collectives.
+
+    Calls on the host and those that lack members in the files teach nothing.
+    """
+    calls = graph.collectives
+    teaches = ~calls.on_host & ~incomplete(calls)
+    return curves_of(
+        calls.kind.astype(np.int64),
+        calls.group.astype(np.int64),
+        levels(graph, context.links, context.places).astype(np.int64),
+        calls.size_bytes,
+        np.where(teaches, calls.transfer_ns, 0),
+    )
+
+
+def _on(
+    anchor: Anchor, ids: Int64, graph: TaskGraph, context: Context
+) -> tuple[Int64, Moved | None]:
+    """Time of transfers in another situation than the one that they were measured in, ns.
+
+    Also what became of the transfers between hosts, where these change.
+    """
+    new_ns = anchor.graph.tasks.dur_ns[ids].copy()
+    if _same(anchor, graph, context):
+        return new_ns, None
     number = graph.tasks.collective[ids].astype(np.int64)
-    return model.scaled_ns(
-        measured_ns,
-        before=calls_of(anchor.graph, anchor.topology, number),
-        base=anchor.fabric,
-        after=calls_of(graph, topology, number),
-        new=fabric,
+    on_host = graph.collectives.on_host[number]
+    host = None
+    if on_host.any():
+        host = over_network(anchor.graph, _host_network(anchor.fabric, context), context.bound)
+        moved_ns = host.graph.tasks.dur_ns[ids[on_host]]
+        new_ns[on_host] = _resized(moved_ns, anchor.graph, graph, number[on_host], context)
+    for rows, base, new in _by_link(anchor, graph, context, number):
+        rows &= ~on_host
+        new_ns[rows] = model.scaled_ns(
+            anchor.graph.tasks.dur_ns[ids[rows]],
+            before=calls_of(anchor.graph, anchor.topology, number[rows]),
+            base=base,
+            after=calls_of(graph, context.places, number[rows]),
+            new=new,
+            bound=context.bound,
+            curves=anchor.curves.rows(number[rows]),
+        )
+    return new_ns, host
+
+
+def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
+    """The situation is the measured one."""
+    links = context.links == anchor.fabric and context.places == anchor.topology
+    return (
+        links
+        and graph.groups is anchor.graph.groups
+        and np.array_equal(graph.collectives.size_bytes, anchor.graph.collectives.size_bytes)
+        and np.array_equal(
+            graph.collectives.members_expected, anchor.graph.collectives.members_expected
+        )
+    )
+
+
+def _by_link(
+    anchor: Anchor, graph: TaskGraph, context: Context, number: Int64
+) -> list[tuple[Bool, Fabric, Fabric]]:
+    """Rows of `number` with the links that they see before and after.
+
+    Where bridges join GPUs by two, the members of the others reach each other by PCIe.
+    """
+    base, new = anchor.fabric, context.links
+    before = _by_pcie(anchor.graph, base, anchor.topology)[number]
+    after = _by_pcie(graph, new, context.places)[number]
+    return [
+        (
+            (before == old) & (after == now),
+            _without_bridge(base) if old else base,
+            _without_bridge(new) if now else new,
+        )
+        for old in (False, True)
+        for now in (False, True)
+        if ((before == old) & (after == now)).any()
+    ]
+
+
+def _by_pcie(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Bool:
+    if fabric.scale_up_shape != Shape.PAIRS:
+        return np.zeros(len(graph.collectives.kind), bool)
+    by_pcie: Bool = levels(graph, fabric, topology) == Level.PCIE
+    return by_pcie
+
+
+def _without_bridge(fabric: Fabric) -> Fabric:
+    return replace(fabric, scale_up_shape=Shape.NONE)
+
+
+def _host_network(base: Fabric, context: Context) -> HostNetwork:
+    """The network between hosts, measured and new."""
+    new = context.links
+    rate, factor = new.nic_bytes_per_s, new.factors.nic / base.factors.nic
+    return HostNetwork(
+        base_bytes_per_s=_rate(base.nic_bytes_per_s),
+        new_bytes_per_s=None if rate == base.nic_bytes_per_s else _rate(rate),
+        factor=None if factor == 1 else factor,
+        base_delay_ns=_delay_ns(base),
+        new_delay_ns=_delay_ns(new),
+    )
+
+
+def _resized(
+    moved_ns: Int64, before: TaskGraph, after: TaskGraph, number: Int64, context: Context
+) -> Int64:
+    """Times between hosts for the sizes and members that the calls have in `after`."""
+    return gloo.resized_ns(
+        moved_ns,
+        _host_calls(before, number),
+        _host_calls(after, number),
+        delay_ns=_delay_ns(context.links),
         bound=context.bound,
     )
+
+
+def _delay_ns(fabric: Fabric) -> Nanos:
+    return Nanos(round(fabric.net_latency_ns or 0))
+
+
+def _host_calls(graph: TaskGraph, number: Int64) -> gloo.HostCalls:
+    calls = graph.collectives
+    return gloo.HostCalls(
+        kind=calls.kind[number].astype(np.int64),
+        size_bytes=calls.size_bytes[number],
+        members=calls.members_expected[number].astype(np.int64),
+    )
+
+
+def _rate(bytes_per_s: float | None) -> BytesPerSecond | None:
+    return None if bytes_per_s is None else BytesPerSecond(bytes_per_s)
 
 
 def calls_of(graph: TaskGraph, topology: Topology, number: Int64) -> Calls:

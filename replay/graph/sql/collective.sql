@@ -11,6 +11,7 @@ SELECT
     COALESCE(c.transfer_low_dur, c.transfer_dur, -1) AS transfer_low_ns,
     COALESCE(c.transfer_high_dur, c.transfer_dur, -1) AS transfer_high_ns,
     COALESCE(c.on_host, FALSE) AS on_host,
+    COALESCE(c.dtype, '') AS dtype,
     c.pg_key::VARCHAR AS group_key
 FROM store.collective AS c
 ORDER BY c.coll_id;

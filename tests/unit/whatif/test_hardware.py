@@ -6,8 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ingest.errors import ScenarioError, UsageError
+from whatif.models.catalog_files import laid_over
 from whatif.models.hardware import (
     OWN_FILE,
     Accelerator,
@@ -112,6 +115,7 @@ def test_a_peak_is_dense_and_of_the_element_type(
 def test_training_uses_bf16_and_fp16_where_there_is_no_bf16() -> None:
     assert require("H100").usual_precision == Precision.BF16
     assert require("V100").usual_precision == Precision.FP16
+    assert require("P100-PCIE").usual_precision == Precision.FP32
 
 
 @pytest.mark.parametrize(
@@ -282,6 +286,20 @@ def test_an_own_file_changes_what_it_names_and_nothing_else(own: Path) -> None:
     assert require("H100") is shipped
 
 
+def test_two_names_of_one_device_change_it_one_after_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "accelerators:\n"
+        "  - {name: H100, tdp_w: {value: 650, source: s}}\n"
+        "  - {name: NVIDIA H100 80GB HBM3, clock_hz: {value: 1.7e+9, source: s}}\n"
+    )
+    with extended_by(path):
+        changed = require("H100")
+    assert changed.tdp_w is not None
+    assert changed.clock_hz is not None
+    assert (changed.tdp_w.value, changed.clock_hz.value) == (650, 1.7e9)
+
+
 def test_the_variable_does_the_same(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(OWN_FILE, str(own))
     assert find("yardstick") is not None
@@ -307,6 +325,10 @@ WRONG = {
         "at `$.accelerators[0].tdp_w`: `value` lies outside of `low` and `high`",
         "docs/hardware.md",
     ),
+    "accelerators: [{name: H100, tdp_w: {low: 5}}]": (
+        "at `$.accelerators[0].tdp_w`: Object missing required field `value`",
+        "docs/hardware.md",
+    ),
     "accelerators: [{name: H100, tdp_w: {value: -5, source: s}}]": (
         "at `$.accelerators[0].tdp_w`: a number above zero",
         "docs/hardware.md",
@@ -316,6 +338,10 @@ WRONG = {
         "unique",
     ),
     "links: [{name: X}]": ("at `$.links[0]`: Object missing required field `scope`", ""),
+    "links: [{name: X, scope: gpu}, {name: X, scope: node}]": (
+        "at `$.links[1].name`: `X` stands twice",
+        "one entry",
+    ),
     "links: [{scope: node}]": ("at `$.links[0]`: no `name`", "- name:"),
     "links: {a: 1}": ("at `$.links`: no list", "- name:"),
     "gpus: []": ("at `$`: unknown field `gpus`", "accelerators"),
@@ -467,9 +493,44 @@ def test_figures_of_links_are_those_of_the_facts() -> None:
                 assert number is not None, row["name"]
                 assert number.value / 1e9 == float(row[column]), row["name"]
                 compared += 1
-    assert compared > 40
+        latency = row["base_latency_us"]
+        if latency.replace(".", "").isdigit():
+            assert kind.latency_ns is not None, row["name"]
+            assert kind.latency_ns.value == float(latency) * 1e3, row["name"]
+            compared += 1
+    assert compared > 42
 
 
 def test_every_field_of_a_link_is_of_a_struct_that_forbids_unknown_ones() -> None:
     for kind in (Accelerator, Link, Number):
         assert kind.__struct_config__.forbid_unknown_fields
+
+
+FIELDS = st.sampled_from(["name", "aliases", "peaks", "memory", "link", "note"])
+LEAVES = st.integers(1, 9) | st.just("x")
+NUMBERS = st.fixed_dictionaries({"value": st.integers(1, 9)}, optional={"low": st.just(1)})
+GROUPS = st.dictionaries(st.sampled_from(["bf16", "fp8"]), NUMBERS, max_size=2)
+ENTRIES = st.dictionaries(FIELDS.filter("aliases".__ne__), LEAVES | NUMBERS | GROUPS)
+
+
+@given(ENTRIES)
+def test_nothing_laid_over_changes_nothing_and_the_same_twice_neither(
+    entry: dict[str, object],
+) -> None:
+    assert laid_over(entry, {}) == laid_over(entry, entry) == laid_over({}, entry) == entry
+
+
+@given(ENTRIES, ENTRIES)
+def test_what_is_given_wins_and_the_rest_stays(
+    base: dict[str, object], own: dict[str, object]
+) -> None:
+    result = laid_over(base, own)
+    assert set(result) == set(base) | set(own)
+    assert laid_over(result, own) == result
+    for field, value in own.items():
+        groups = [each for each in (value, base.get(field)) if isinstance(each, dict)]
+        if len(groups) == 2 and not any("value" in each for each in groups):
+            assert value.items() <= dict(result[field]).items()
+        else:
+            assert result[field] == value
+    assert all(result[field] == base[field] for field in set(base) - set(own))

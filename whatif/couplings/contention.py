@@ -1,0 +1,92 @@
+"""Transfers that overlap on one link share it.
+
+From the recording: when each transfer ran beside which others, hence how long it would have taken
+alone. In a scenario the time alone scales as the scenario asks, and the transfers share the link as
+they overlap then. Bytes share, latency does not (`replay/engine/sharing.py` has the rule).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.engine.schedule import Schedule
+from replay.graph.arrays import Float64, Int64, TaskGraph
+from whatif.couplings.added import added_transfers
+from whatif.transforms.links import Jobs, shared_links, weight_of
+
+ROUNDING_NS = 2.0
+ROUNDING_FRAC = 1e-9
+"""A time that differs by less from what the scenario asks for is that time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """What each transfer of the recording would have taken alone; columns with a row each."""
+
+    task: Int64
+    link: Int64
+    latency_ns: Float64
+    """Part of the recorded duration that no other transfer changed."""
+    shared_ns: Float64
+    """The rest: bytes beside those of others."""
+    bytes_ns: Float64
+    """The same, if alone."""
+
+    def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
+        """Durations with the transfers sharing their links as they overlap in `schedule`."""
+        return self._with_added(plain)._durations(plain, schedule)
+
+    def _with_added(self, plain: TaskGraph) -> "Contention":
+        """The same with transfers that a scenario added, each like the one that it stands for."""
+        task, like = added_transfers(plain, self.task)
+        if not len(task):
+            return self
+        rows = np.concatenate([np.arange(len(self.task)), like])
+        return Contention(
+            task=np.concatenate([self.task, task]),
+            link=self.link[rows],
+            latency_ns=self.latency_ns[rows],
+            shared_ns=self.shared_ns[rows],
+            bytes_ns=self.bytes_ns[rows],
+        )
+
+    def _durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
+        asked_ns = plain.tasks.dur_ns[self.task].astype(np.float64)
+        latency_ns = np.minimum(_latency_ns(plain, self.task), asked_ns)
+        rest_ns = asked_ns - latency_ns
+        share = np.divide(
+            self.bytes_ns, self.shared_ns, out=np.ones_like(rest_ns), where=self.shared_ns > 0
+        )
+        start_ns = schedule.start_ns[self.task].astype(np.float64)
+        jobs = Jobs.of(self.link, start_ns)
+        bytes_ns = rest_ns * share
+        taken_ns = jobs.shared(latency_ns + bytes_ns, weight_of(latency_ns, bytes_ns)) - start_ns
+        same = np.abs(taken_ns - asked_ns) <= ROUNDING_NS + ROUNDING_FRAC * asked_ns
+        same |= plain.tasks.fixed[self.task]
+        dur_ns = plain.tasks.dur_ns.copy()
+        dur_ns[self.task] = np.where(same, asked_ns, np.rint(taken_ns)).astype(np.int64)
+        return dur_ns
+
+
+def contention(graph: TaskGraph, schedule: Schedule) -> Contention | None:
+    """Who shares which link; None where no link has two lanes that could overlap."""
+    task, link = shared_links(graph)
+    if not len(task):
+        return None
+    taken_ns = (schedule.end_ns[task] - schedule.start_ns[task]).astype(np.float64)
+    latency_ns = np.minimum(_latency_ns(graph, task), taken_ns)
+    start_ns = schedule.start_ns[task].astype(np.float64)
+    jobs = Jobs.of(link, start_ns)
+    weight = weight_of(latency_ns, taken_ns - latency_ns)
+    alone_ns = jobs.alone(schedule.end_ns[task].astype(np.float64), weight)
+    return Contention(
+        task=task,
+        link=link,
+        latency_ns=latency_ns,
+        shared_ns=taken_ns - latency_ns,
+        bytes_ns=np.maximum(alone_ns - latency_ns, 0.0),
+    )
+
+
+def _latency_ns(graph: TaskGraph, task: Int64) -> Float64:
+    return graph.collectives.latency_ns[graph.tasks.collective[task]].astype(np.float64)

@@ -1,0 +1,106 @@
+"""Which collectives carry gradients, and in what order their buckets are reduced."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingest.vocab import CollectiveKind, Phase, TaskKind
+from replay.graph.arrays import Bool, Int64, TaskGraph
+from whatif.transforms.reach import changeable
+
+REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
+NO_GRADIENTS = (
+    "no collective of this run is known to reduce gradients: none reduces in the backward pass or "
+    "beside DDP"
+)
+
+
+def gradient_reductions(graph: TaskGraph) -> Bool:
+    """Per collective: it reduces gradients, as far as phase, sizes and DDP's own rows tell.
+
+    All-reduces and reduce-scatters of the backward pass or the optimizer, but not those whose
+    communicator reduces as many bytes in the forward pass too: these are activations of tensor
+    parallelism. Where no phase is recorded (collectives on the host), those of ranks that copy
+    gradients into buckets.
+    """
+    calls, tasks = graph.collectives, graph.tasks
+    reduces = np.isin(calls.kind, REDUCTIONS) & (calls.size_bytes != 0) & changeable(graph)
+    transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
+    of = [np.zeros(len(calls.kind), bool) for _ in Phase]
+    for phase in Phase:
+        of[phase][tasks.collective[transfer[tasks.phase[transfer] == phase]]] = True
+    late = of[Phase.BACKWARD] | of[Phase.OPTIMIZER]
+    untold = ~late & ~of[Phase.FORWARD]
+    with_ddp = np.zeros(len(calls.kind), bool)
+    copies = np.isin(tasks.rank[transfer], graph.gradients.rank)
+    with_ddp[tasks.collective[transfer[copies]]] = True
+    found: Bool = reduces & (late | (untold & with_ddp & calls.on_host))
+    return found & ~_also_forward(graph, of[Phase.FORWARD])
+
+
+def _also_forward(graph: TaskGraph, forward: Bool) -> Bool:
+    """Calls of which an equal one (communicator, kind, size) runs in the forward pass."""
+    calls = graph.collectives
+    key = np.stack([calls.group.astype(np.int64), calls.kind.astype(np.int64), calls.size_bytes])
+    _, equal = np.unique(key, axis=1, return_inverse=True)
+    equal = equal.reshape(-1)
+    seen = np.zeros(int(equal.max(initial=-1)) + 1, bool)
+    seen[equal[forward]] = True
+    found: Bool = seen[equal]
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence:
+    """Buckets of one communicator, kind and element type in one step, in the order of launch."""
+
+    calls: Int64
+    """Collectives."""
+    ranks: tuple[int, ...]
+    """Members in the files; the same for all buckets."""
+    transfer: Int64
+    """Task of each member, shape (ranks, calls); the one before it is its arrival."""
+    sizes: Int64
+    """Bytes of the buckets."""
+
+    @property
+    def ends(self) -> Int64:
+        """Bytes up to the end of each bucket."""
+        return np.cumsum(self.sizes)
+
+
+def sequences(graph: TaskGraph, chosen: Bool) -> tuple[list[Sequence], int]:
+    """The chosen collectives as sequences of buckets, and how many do not fit in any.
+
+    A sequence has the same members at every bucket, sizes that are known, and nothing that was
+    launched before the first step.
+    """
+    tasks, calls = graph.tasks, graph.collectives
+    transfer = np.flatnonzero((tasks.kind == TaskKind.TRANSFER) & chosen[tasks.collective])
+    transfer = transfer[np.lexsort((transfer, tasks.rank[transfer]))]
+    number = tasks.collective[transfer]
+    step, met_ns = np.full(len(calls.kind), -1), np.zeros(len(calls.kind), np.int64)
+    fixed = np.zeros(len(calls.kind), bool)
+    fixed[number[tasks.fixed[transfer]]] = True
+    step[number] = tasks.step[transfer]
+    np.maximum.at(met_ns, number, tasks.ts_ns[transfer - 1])
+    found, left = [], 0
+    rows = np.flatnonzero(chosen)
+    key = np.stack([calls.group[rows], step[rows], calls.kind[rows], calls.item_bytes[rows]])
+    for each in np.unique(key, axis=1).T:
+        mine = rows[(key == each[:, None]).all(axis=0)]
+        mine = mine[np.argsort(met_ns[mine], kind="stable")]
+        members = [transfer[number == call] for call in mine]
+        ranks = {tuple(tasks.rank[member].tolist()) for member in members}
+        if len(ranks) > 1 or fixed[mine].any() or (calls.size_bytes[mine] < 0).any():
+            left += len(mine)
+            continue
+        found.append(
+            Sequence(
+                calls=mine,
+                ranks=next(iter(ranks)),
+                transfer=np.stack(members, axis=1),
+                sizes=calls.size_bytes[mine],
+            )
+        )
+    return found, left
