@@ -18,7 +18,7 @@ from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.roofline import KNOWN_ERROR, MATRIX, SOURCE, Kernels
 from whatif.models.memory import fits
 from whatif.topology import shape_of
-from whatif.transforms.base import Applied, Context, free, with_durations
+from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known
 from whatif.transforms.retime import retimed
 
@@ -56,8 +56,10 @@ class Gpu(
             reason = f"the run already has {device.name}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         old, new = machine_of(base), machine_of(device)
-        moved = with_durations(graph, _durations(graph, old, new, context.bound))
-        after = replace(now, device=device, fabric=_linked(now.links, device))
+        anchor = _anchor(graph, base, now.compute)
+        moved = with_durations(graph, _from_anchor(graph, anchor, old, new, context.bound))
+        fabric = _linked(now.links, device)
+        after = replace(now, device=device, fabric=fabric, compute=anchor)
         result = retimed(moved, now, after)
         named = tuple(replace(info, gpu=device.name) for info in graph.ranks)
         return Applied(
@@ -116,6 +118,27 @@ def refuse(graph: TaskGraph) -> Accelerator:
     )
 
 
+def _anchor(graph: TaskGraph, base: Accelerator, set_before: ComputeAnchor | None) -> ComputeAnchor:
+    """The measured state; the present one where tasks were added or what they compute changed."""
+    holds = set_before is not None and set_before.work is graph.work
+    if set_before is not None and holds and len(set_before.dur_ns) == graph.n_tasks:
+        return set_before
+    return ComputeAnchor(dur_ns=graph.tasks.dur_ns, work=graph.work, device=base)
+
+
+def _from_anchor(
+    graph: TaskGraph, anchor: ComputeAnchor, old: Machine, new: Machine, bound: Bound
+) -> Int64:
+    """Present times, by the ratio of the model's on the new device to those on the present one."""
+    measured = with_durations(graph, anchor.dur_ns)
+    measured_on = machine_of(anchor.device)
+    then_ns = _durations(measured, measured_on, old, bound)
+    now_ns = _durations(measured, measured_on, new, bound)
+    dur_ns = graph.tasks.dur_ns
+    ratio = np.divide(now_ns, then_ns, out=np.ones(len(dur_ns)), where=then_ns > 0)
+    return np.where(dur_ns == then_ns, now_ns, np.rint(dur_ns * ratio)).astype(np.int64)
+
+
 def _durations(graph: TaskGraph, old: Machine, new: Machine, bound: Bound) -> Int64:
     """Times of kernels, copies and memsets on the new device, ns."""
     tasks = graph.tasks
@@ -169,6 +192,10 @@ def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
         "host and NICs stay; its scale-up link and PCIe come with the accelerator",
         fits(graph.work.peak_bytes, old.memory_bytes, new.memory_bytes, new.name),
     ]
+    if roofline.gains_tf32(old, new):
+        told.append(
+            "fp32 products stay fp32 and convolutions become TF32, as by PyTorch's defaults"
+        )
     if old.maker != new.maker:
         told.append("another maker's libraries run other kernels: the range is wider")
     return tuple(told)

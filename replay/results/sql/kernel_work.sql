@@ -42,8 +42,7 @@ SELECT
     COALESCE(j.counted_id, j.op_id, -1) AS op_id,
     COALESCE(j.flops, 'nan'::DOUBLE) AS flops,
     COALESCE(
-        DENSE_RANK() OVER (ORDER BY s.name_id, o.input_dims, o.input_type)
-        - 1, 0
+        DENSE_RANK() OVER (ORDER BY s.name_id, o.input_dims, o.input_type) - 1, 0
     ) AS shape
 FROM joined AS j
 LEFT JOIN store.cpu_op AS o ON o.id = COALESCE(j.counted_id, j.op_id)

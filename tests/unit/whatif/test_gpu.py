@@ -109,6 +109,21 @@ def test_a_later_link_overrides_its_own() -> None:
     )
 
 
+def test_there_and_back_leaves_nothing_behind() -> None:
+    graph = with_work(data_parallel(size_bytes=1 << 30))
+    there = apply(graph, Gpu(name="B200"))
+    back = Gpu(name="H100 SXM").apply(there.graph, there.context)
+    assert back.graph.tasks.dur_ns.tolist() == graph.tasks.dur_ns.tolist()
+
+
+def test_the_way_does_not_matter() -> None:
+    graph = with_work(one_gpu())
+    there = apply(graph, Gpu(name="B200"))
+    on = Gpu(name="MI300X").apply(there.graph, there.context)
+    straight = apply(graph, Gpu(name="MI300X"))
+    assert on.graph.tasks.dur_ns.tolist() == straight.graph.tasks.dur_ns.tolist()
+
+
 def test_the_gpu_that_it_has_changes_nothing() -> None:
     graph = one_gpu()
     applied = apply(graph, Gpu(name="H100 SXM"))

@@ -115,7 +115,7 @@ def scaled_ns(
     measured = measured_ns.astype(np.float64)
     overhead = np.minimum(measured, base.floor_ns)
     work = measured - overhead
-    after = precision or _unchanged(kernels)
+    after = precision or _carried(kernels, base, new)
     roofs = _Roofs(kernels, after, base, new, work)
     ratio = roofs.ratio()
     if bound is not Bound.NOMINAL:
@@ -155,8 +155,18 @@ def spread(kernels: Kernels, after: Precision, base: Machine, new: Machine) -> F
     return np.minimum(total, FULL_SPREAD)
 
 
-def _unchanged(kernels: Kernels) -> Precision:
-    return Precision(dtype=kernels.dtype, bytes_factor=np.ones(len(kernels.dtype)))
+def gains_tf32(base: Machine, new: Machine) -> bool:
+    """Convolutions of single precision run in TF32 there, which the base does not have."""
+    had, has = (ElementType.TF32 in machine.native for machine in (base, new))
+    return has and not had and new.maker == "nvidia"
+
+
+def _carried(kernels: Kernels, base: Machine, new: Machine) -> Precision:
+    """The same kernels; convolutions in what PyTorch by default makes of single precision."""
+    single = np.isin(kernels.dtype, (ElementType.FP32, ElementType.SINGLE))
+    moves = single & (kernels.kernel_class == KernelClass.CONVOLUTION) & gains_tf32(base, new)
+    dtype = np.where(moves, ElementType.TF32, kernels.dtype).astype(np.int8)
+    return Precision(dtype=dtype, bytes_factor=np.ones(len(dtype)))
 
 
 _WORKS = tuple(Work)
