@@ -119,6 +119,9 @@ def test_no_input_breaks_it(name: str, dims: list, types: list) -> None:
         ("Cijk_Ailk_Bljk_SB_MT64x64x16_MI32x32x2x1", ElementType.FP32, (64, 64)),
         ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNN", ElementType.BF16, (128, 256)),
         ("nvjet_qqtst_128x128_128x6_1x2_h_bz_TNT", ElementType.FP8, (128, 128)),
+        ("nvjet_rqsss_144x128_128x6_1x2_h_bz_coopA_algo2_TNN", ElementType.FP8, (144, 128)),
+        ("volta_scudnn_128x64_relu_interior_nn_v1", ElementType.FP32, (128, 64)),
+        ("void cudnn::detail::dgrad_engine<float, 512, 6>(int)", ElementType.FP32, (0, 0)),
         ("attn_fwd", ElementType.UNKNOWN, (0, 0)),
     ],
 )

@@ -197,7 +197,7 @@ def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
             "fp32 products stay fp32 and convolutions become TF32, as by PyTorch's defaults"
         )
     if old.maker != new.maker:
-        told.append("another maker's libraries run other kernels: the range is wider")
+        told.append("another maker's libraries run other kernels, which is less certain")
     return tuple(told)
 
 
