@@ -17,7 +17,7 @@ from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.roofline import KNOWN_ERROR, MATRIX, SOURCE, Kernels
 from whatif.models.memory import fits
-from whatif.topology import shape_of
+from whatif.topology import BRIDGED, Topology, shape_of
 from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known
 from whatif.transforms.retime import retimed
@@ -58,15 +58,15 @@ class Gpu(
         old, new = machine_of(base), machine_of(device)
         anchor = _anchor(graph, base, now.compute)
         moved = with_durations(graph, _from_anchor(graph, anchor, old, new, context.bound))
-        fabric = _linked(now.links, device)
-        after = replace(now, device=device, fabric=fabric, compute=anchor)
+        fabric, places = _linked(now.links, device), _placed(now.places, device)
+        after = replace(now, device=device, fabric=fabric, topology=places, compute=anchor)
         result = retimed(moved, now, after)
         named = tuple(replace(info, gpu=device.name) for info in graph.ranks)
         return Applied(
             graph=replace(result.graph, ranks=named),
             label=label,
             context=result.context,
-            assumptions=_told(graph, old, new),
+            assumptions=(*_told(graph, old, new), *_domain_told(now.places, device)),
         )
 
 
@@ -184,13 +184,36 @@ def _linked(links: Fabric, device: Accelerator) -> Fabric:
     )
 
 
+def _placed(places: Topology, device: Accelerator) -> Topology:
+    """Ranks stay in their nodes; a link that joins no racks ends with the node."""
+    if _joins(device) is not None:
+        return places
+    return replace(places, domain_gpus=min(places.domain_gpus, places.gpus_per_node))
+
+
+def _domain_told(places: Topology, device: Accelerator) -> tuple[str, ...]:
+    joins = _joins(device)
+    if joins is None or joins <= places.domain_gpus:
+        return ()
+    return (
+        f"ranks stay in domains of {places.domain_gpus}, though the link of {device.name} joins "
+        f"{joins}: --topology FILE puts them in one",
+    )
+
+
+def _joins(device: Accelerator) -> int | None:
+    """GPUs of a domain that is wider than a node."""
+    joins = device.scale_up.joins if device.scale_up is not None else None
+    return joins if joins is not None and joins > BRIDGED else None
+
+
 def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
     told = [
         f"{old.name} to {new.name} (catalog): {_rates(old, new)}",
         f"{SOURCE}; {_coverage(graph)}",
         KNOWN_ERROR,
         "host and NICs stay; its scale-up link and PCIe come with the accelerator",
-        fits(graph.work.peak_bytes, old.memory_bytes, new.memory_bytes, new.name),
+        fits(graph.work.peak_bytes, _recorded_memory(graph, old), new.memory_bytes, new.name),
     ]
     if roofline.gains_tf32(old, new):
         told.append(
@@ -199,6 +222,11 @@ def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
     if old.maker != new.maker:
         told.append("another maker's libraries run other kernels, which is less certain")
     return tuple(told)
+
+
+def _recorded_memory(graph: TaskGraph, old: Machine) -> float | None:
+    """Memory of the recorded device, as the trace lists it, else as the catalog does."""
+    return float(graph.work.memory_bytes) if graph.work.memory_bytes > 0 else old.memory_bytes
 
 
 def _rates(old: Machine, new: Machine) -> str:

@@ -20,6 +20,7 @@ from whatif.scenario import Scenario
 from whatif.study import study
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.gpu import Gpu
+from whatif.transforms.machine import known
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.precision import Precision
 
@@ -238,6 +239,19 @@ def test_memory_that_does_not_fit_is_a_warning_of_the_answer() -> None:
     graph = with_work(one_gpu(), peak_bytes=70 * GIB)
     told = apply(graph, Gpu(name="L40S")).assumptions
     assert any(text.startswith("warning: does not fit in memory") for text in told)
+
+
+def test_ranks_stay_in_their_nodes_where_the_link_could_join_a_rack() -> None:
+    told = apply(data_parallel(), Gpu(name="GB200")).assumptions
+    assert any("joins 72" in text and "domains of 8" in text for text in told)
+
+
+def test_a_rack_ends_with_the_node_on_a_gpu_without_racks() -> None:
+    graph = data_parallel(size_bytes=1 << 30)
+    context = known(graph, Context(recorded=Recorded(gpu="GB200", gpus_per_node=4)))
+    assert context.places.domain_gpus == 72
+    after = Gpu(name="H100 SXM").apply(graph, context).context
+    assert after.places.domain_gpus == 4
 
 
 def test_an_all_reduce_across_nodes_stays() -> None:
