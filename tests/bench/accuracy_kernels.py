@@ -35,6 +35,8 @@ from whatif.transforms.gpu import Gpu, compute_kernels, kernels_of
 WIDEST = 2.0
 """A range wider than this is a miss, whatever it holds."""
 LARGE_FRAC = 0.01
+MANY_PAIRS = 10
+LOW_POWER = "NeuSight, cards below 100 W"
 FIGURE = "img/kernels.svg"
 INTRODUCTION = """## Other accelerators and precisions
 
@@ -53,9 +55,8 @@ failures."""
 TABLES = """Kernels and whole models. Whole models are made of the kernels of a transformer of
 their shape, whose sum is scaled to the measured time; communication is taken as hidden. SimuMax:
 the same shapes on both. MAMF: the best of many shapes, predicted from shares of usual ones, so
-that plain scaling is about as good. NeuSight: transformers in fp32, forward or with backward. The
-L4 is a card of 72 W whose fp32 products reach a third of its peak: its ranges are four wide, a
-miss."""
+that plain scaling is about as good. NeuSight: transformers in fp32, forward or with backward.
+Cards below 100 W (L4, T4, P4) keep a part of the usual share, taken here from the two others."""
 PRECISION = """Best products in bf16 and in fp8 on the same device (MAMF), and Llama 3.1 8B in
 torchtitan with bf16 and with Float8 (tensorwise scales). Rowwise scales are a known failure: in the
 same project's tables with tensor parallelism they gain nothing or lose (0.81 to 1.04 times as
@@ -349,7 +350,12 @@ NEUSIGHT_DEVICES = {
     "NVIDIA_A100_80GB_PCIe": "A100 PCIe 80 GB",
     "NVIDIA_H100_80GB_HBM3": "H100 SXM5 80 GB",
     "NVIDIA_L4": "L4 24 GB",
-    "AMD_Instinct_MI250": "Instinct MI250 (one of two dies)",
+    "AMD_Instinct_MI100": "Instinct MI100",
+    "AMD_Instinct_MI210": "Instinct MI210",
+    "AMD_Instinct_MI250": "Instinct MI250, 1 die",
+    "Tesla_P100-PCIE-16GB": "Tesla P100 PCIe 16 GB",
+    "Tesla_P4": "Tesla P4",
+    "Tesla_T4": "Tesla T4",
 }
 NEUSIGHT_MODELS = {
     "bert_large": Shape(hidden=1024, heads=16, wide=4096),
@@ -360,39 +366,79 @@ NEUSIGHT_MODELS = {
 }
 
 
+Job = tuple[str, ...]
+
+
 def neusight(shared: Path, shares: Shares) -> Iterator[Judged]:
     """Transformers in fp32 on every device from every other."""
     rows = _csv(shared / "facts/scaling_tables/neusight_measured_cross_gpu.csv")
-    known = machines(NEUSIGHT_DEVICES.values(), shares)
+    plain = machines(NEUSIGHT_DEVICES.values(), shares)
     jobs: dict[tuple[str, ...], dict[str, tuple[float, dict[str, str]]]] = {}
     for row in rows:
         name = NEUSIGHT_DEVICES.get(row["gpu"])
         if name and row["option"] == "" and row["model"] in NEUSIGHT_MODELS and row["gpus"] == "1":
             key = (row["model"], row["mode"], row["seq_len"], row["global_batch"])
             jobs.setdefault(key, {})[name] = (float(row["e2e_ms"]), row)
-    for (model, mode, length, batch), found in jobs.items():
-        layers = int(next(iter(found.values()))[1]["num_layer"])
-        shape = NEUSIGHT_MODELS[model]
-        kernels = kernels_of_model(
-            shape,
+    made = {
+        (model, mode, length, batch): kernels_of_model(
+            NEUSIGHT_MODELS[model],
             batch=int(batch),
             length=int(length),
             dtype=ElementType.FP32,
-            layers=layers,
+            layers=int(next(iter(found.values()))[1]["num_layer"]),
             training=mode == "train",
             flash=False,
         ).kernels
+        for (model, mode, length, batch), found in jobs.items()
+    }
+    times = {job: {name: time for name, (time, _) in found.items()} for job, found in jobs.items()}
+    judging = {name: _without_card(plain, name, made, times) for name in plain}
+    for job, found in times.items():
         for here, there in permutations(found, 2):
+            weak = min(judging[here].power_share, judging[there].power_share) < 1
             yield whole(
-                "NeuSight fp32 models, L4"
-                if "L4 24 GB" in (here, there)
-                else "NeuSight fp32 models",
+                LOW_POWER if weak else "NeuSight fp32 models",
                 (here, there),
-                f"{model} {mode} {batch}",
-                kernels,
-                (found[here][0], found[there][0]),
-                known,
+                f"{job[0]} {job[1]} {job[3]}",
+                made[job],
+                (found[here], found[there]),
+                judging,
             )
+
+
+def _without_card(
+    known: dict[str, Machine],
+    name: str,
+    made: dict[Job, Kernels],
+    times: dict[Job, dict[str, float]],
+) -> Machine:
+    """The machine; of low power, with what the other cards of low power keep of their share."""
+    if known[name].power_share == 1:
+        return known[name]
+    kept = [
+        _kept(card, known, made, times)
+        for card in known
+        if card != name and known[card].power_share < 1
+    ]
+    return replace(known[name], power_share=float(np.exp(np.mean(np.log(kept)))))
+
+
+def _kept(
+    card: str,
+    known: dict[str, Machine],
+    made: dict[Job, Kernels],
+    times: dict[Job, dict[str, float]],
+) -> float:
+    """Predicted over measured time of a card at its full share, from all but those of low power."""
+    at_full = {**known, card: replace(known[card], power_share=1.0)}
+    rows = [
+        whole("", (other, card), "", made[job], (found[other], found[card]), at_full)
+        for job, found in times.items()
+        if card in found
+        for other in found
+        if known[other].power_share == 1
+    ]
+    return median(row.predicted / row.truth for row in rows)
 
 
 LLAMA_8B = Shape(hidden=4096, heads=32, wide=14336, key_heads=8, gated=True)
@@ -539,17 +585,24 @@ def float8_runs(shared: Path, shares: Shares) -> Iterator[Judged]:
 HEAD = "| data | pair | n | median error | worst | inside | width | peaks alone |"
 
 
-def summary(rows: Sequence[Judged], *, pairs: bool = True) -> Iterator[str]:
-    """Per source, and per pair where there are several of it: errors, share inside, width."""
+def summary(rows: Sequence[Judged], *, parts: bool = True) -> Iterator[str]:
+    """Per source, and per pair, or per new device where there are many pairs."""
     yield HEAD
     yield "|---|---|---:|---:|---:|---:|---:|---:|"
     for source in dict.fromkeys(row.source for row in rows):
         mine = [row for row in rows if row.source == source]
-        by_pair = dict.fromkeys(row.pair for row in mine)
-        if pairs and 1 < len(by_pair) < len(mine):
-            for pair in by_pair:
-                yield _line(source, pair, [row for row in mine if row.pair == pair])
-        yield _line(source, "**all**" if len(by_pair) > 1 else next(iter(by_pair)), mine)
+        pairs = list(dict.fromkeys(row.pair for row in mine))
+        many = len(pairs) > MANY_PAIRS
+        names = dict.fromkeys(_part(row, many=many) for row in mine)
+        if parts and 1 < len(names) < len(mine):
+            for name in names:
+                yield _line(source, name, [row for row in mine if _part(row, many=many) == name])
+        yield _line(source, "**all**" if len(pairs) > 1 else pairs[0], mine)
+
+
+def _part(row: Judged, *, many: bool) -> str:
+    """What a line of a table stands for: the new device where there are many pairs."""
+    return f"to {row.pair.partition(' to ')[2]}" if many else row.pair
 
 
 def every(rows: Sequence[Judged]) -> Iterator[str]:
@@ -564,13 +617,15 @@ def every(rows: Sequence[Judged]) -> Iterator[str]:
         )
 
 
-def _line(source: str, pair: str, rows: Sequence[Judged]) -> str:
-    errors = [row.error_frac for row in rows]
+def _line(source: str, part: str, rows: Sequence[Judged]) -> str:
     inside = sum(row.is_inside for row in rows) / len(rows)
     plain = median(abs(row.plain_error_frac) for row in rows)
+    worst = max(rows, key=lambda row: abs(row.error_frac))
+    errors = [row.error_frac for row in rows]
+    named = f"{worst.error_frac:+.0%}" + (f" ({worst.pair})" if part != worst.pair else "")
     return (
-        f"| {source} | {pair} | {len(rows)} | {median(map(abs, errors)):.0%} "
-        f"({median(errors):+.0%}) | {max(errors, key=abs):+.0%} | {inside:.0%} "
+        f"| {source} | {part} | {len(rows)} | {median(map(abs, errors)):.0%} "
+        f"({median(errors):+.0%}) | {named} | {inside:.0%} "
         f"| {median(row.width for row in rows):.2f}x | {plain:.0%} |"
     )
 
@@ -599,7 +654,6 @@ def section(shared: Path) -> str:
     bare = list(without_shapes(shared, shares))
     tables = table_rows(shared, shares)
     narrow = [*precisions(shared, shares), *float8_runs(shared, shares)]
-    known = [row for row in tables if not row.source.endswith("L4")]
     large = [row for row in traces if row.base >= LARGE_FRAC * _total(row, traces)]
     return "\n".join(
         (
@@ -613,7 +667,7 @@ def section(shared: Path) -> str:
             "",
             *every(traces),
             "",
-            *summary([*steps, *traces, *bare], pairs=False),
+            *summary([*steps, *traces, *bare], parts=False),
             "",
             f"Of the {len(large)} rows with at least {LARGE_FRAC:.0%} of the kernel time of their "
             f"trace {_inside(large)} hold the truth; all totals do.",
@@ -624,11 +678,8 @@ def section(shared: Path) -> str:
             "",
             *summary(tables),
             "",
-            f"All but the L4: {len(known)} predictions, {_inside(known)} inside, median error "
-            f"{median(abs(row.error_frac) for row in known):.0%}, median width "
-            f"{median(row.width for row in known):.2f}x; by peaks alone "
-            f"{median(abs(row.plain_error_frac) for row in known):.0%}. Of the L4's ranges "
-            f"{_held([row for row in tables if row not in known])} hold the truth.",
+            f"Together: {_in_words(tables)}. Without the cards of low power: "
+            f"{_in_words([row for row in tables if row.source != LOW_POWER])}.",
             "",
             f"![Predicted over measured ratios of times]({FIGURE})",
             "",
@@ -638,7 +689,7 @@ def section(shared: Path) -> str:
             "",
             *every(narrow),
             "",
-            *summary(narrow, pairs=False),
+            *summary(narrow, parts=False),
             "",
         )
     )
@@ -655,9 +706,14 @@ def _inside(rows: Sequence[Judged]) -> str:
     return f"{sum(row.is_inside for row in rows) / len(rows):.0%}"
 
 
-def _held(rows: Sequence[Judged]) -> str:
-    """Share of ranges of any width that hold the truth."""
-    return f"{sum(row.low <= row.truth <= row.high for row in rows) / len(rows):.0%}"
+def _in_words(rows: Sequence[Judged]) -> str:
+    error = median(abs(row.error_frac) for row in rows)
+    plain = median(abs(row.plain_error_frac) for row in rows)
+    width = median(row.width for row in rows)
+    return (
+        f"{len(rows)} predictions, {_inside(rows)} inside, median error {error:.0%}, median width "
+        f"{width:.2f}x, {plain:.0%} by peaks alone"
+    )
 
 
 def figures(shared: Path, folder: Path) -> None:

@@ -18,7 +18,9 @@ CACHE_BYTES_PER_CYCLE = 32.0
 """Of one SM or compute unit out of the shared cache: 4.9 TB/s on A100, 7.7 on H100, between what
 microbenchmarks reach and what the ports allow (64)."""
 LOW_POWER_W = 100.0
-"""Below it the peaks are far above what power allows."""
+LOW_POWER_SHARE = 0.67
+"""Below so many watts clocks fall under load: part of the usual share of the peak that L4, T4 and
+P4 keep in fp32 transformers (sitar-lab/NeuSight)."""
 USUAL_CLOCK_HZ = 1.7e9
 _PRECISIONS: Mapping[ElementType, tuple[Precision, ...]] = {
     ElementType.FP64: (Precision.FP64,),
@@ -55,7 +57,8 @@ class Machine:
     shares: Shares
     native: frozenset[ElementType]
     """Types that the device multiplies themselves."""
-    is_low_power: bool
+    power_share: float
+    """Part of its architecture's share of the peak that its power allows."""
 
 
 def machine_of(device: Accelerator, shares: Shares | None = None) -> Machine:
@@ -96,7 +99,7 @@ def machine_of(device: Accelerator, shares: Shares | None = None) -> Machine:
         clock_hz=clock_hz,
         floor_ns=FLOOR_NS.get(maker, OTHER_FLOOR_NS),
         pcie_bytes_per_s=None if device.pcie is None else device.pcie.one_way_bytes_per_s.value,
-        is_low_power=device.tdp_w is not None and device.tdp_w.value < LOW_POWER_W,
+        power_share=_power_share(device),
         shares=published() if shares is None else shares,
     )
 
@@ -105,6 +108,11 @@ def _first(device: Accelerator, precisions: tuple[Precision, ...]) -> float | No
     return next(
         (peak for each in precisions if (peak := device.peak_flops_per_s(each)) is not None), None
     )
+
+
+def _power_share(device: Accelerator) -> float:
+    is_low = device.tdp_w is not None and device.tdp_w.value < LOW_POWER_W
+    return LOW_POWER_SHARE if is_low else 1.0
 
 
 def _maker(device: Accelerator) -> str:

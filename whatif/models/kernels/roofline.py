@@ -17,8 +17,7 @@ kernels without FLOPs lie between the two, by `COMPUTE_WEIGHT`; all others are b
 - Nothing is faster than its FLOPs at the published peak.
 
 LOW and HIGH lie apart by what readings of the two architectures disagree, and by what kernels
-differ beside (`KERNEL_SPREAD`), together at most a factor of two; a factor of four where one
-of the two is held to little power (an L4 takes 72 W), whose peaks say less. For matrix kernels
+differ beside (`KERNEL_SPREAD`), together at most a factor of two. For matrix kernels
 without FLOPs they hold both roofs. `tests/bench/accuracy_kernels.py` judges it on what it has not
 seen (docs/accuracy.md).
 """
@@ -43,9 +42,9 @@ Choice = Callable[[Float64, Float64], Float64]
 
 SOURCE = "kernel model: roofline with the recorded utilisation carried over"
 KNOWN_ERROR = (
-    "known error (docs/accuracy.md): 13% at the median of 686 kernel times between devices of "
-    "NVIDIA and AMD, 91% of them inside their ranges; convolutions, and kernels of a few us, of "
-    "another maker are up to three times off"
+    "known error (docs/accuracy.md): 12% at the median of 974 kernel times between devices of "
+    "NVIDIA and AMD, 91% of them inside their ranges (cards below 100 W: 24%); convolutions, and "
+    "kernels of a few us, of another maker are up to three times off"
 )
 PRECISION_ERROR = (
     "known error (docs/accuracy.md): 3% of fp8 products and of a step with tensorwise scales; "
@@ -134,9 +133,9 @@ def model_ns(kernels: Kernels, machine: Machine) -> Float64:
 
     The level that ratios leave out: for work that nobody measured.
     """
-    share = _table(machine, "value")
-    compute = _peaks(machine, kernels.dtype) * share[_works(kernels.kernel_class, kernels.dtype)]
-    memory = machine.memory_bytes_per_s * share[_WORKS.index(Work.MEMORY)]
+    compute = _reached(machine, kernels.kernel_class, kernels.dtype)
+    share = machine.shares.of(machine.architecture, Work.MEMORY)
+    memory = machine.memory_bytes_per_s * share.value
     roof: Float64 = np.fmax(kernels.flops / compute, kernels.bytes / memory)
     return machine.floor_ns + roof * 1e9
 
@@ -145,10 +144,8 @@ def spread(kernels: Kernels, after: Precision, base: Machine, new: Machine) -> F
     """Half the width of the range of each ratio, of the logarithm."""
     if base == new:
         return np.full(len(kernels.flops), KERNEL_SPREAD)
-    if base.architecture == new.architecture:
+    if base.architecture == new.architecture and base.power_share == new.power_share:
         return np.full(len(kernels.flops), SAME_ARCHITECTURE_SPREAD)
-    if base.is_low_power != new.is_low_power:
-        return np.full(len(kernels.flops), 2 * FULL_SPREAD)
     before = _table(base, "spread")[_works(kernels.kernel_class, kernels.dtype)]
     there = _table(new, "spread")[_works(kernels.kernel_class, after.dtype)]
     total = np.sqrt(KERNEL_SPREAD**2 + before**2 + there**2)
@@ -205,6 +202,12 @@ def _peaks(machine: Machine, dtype: Int8) -> Float64:
     return np.where(np.isnan(table), usual, table)[dtype]
 
 
+def _reached(machine: Machine, kernel_class: Int8, dtype: Int8) -> Float64:
+    """Rate at which the architecture usually computes, FLOP/s."""
+    share = _table(machine, "value")[_works(kernel_class, dtype)]
+    return _peaks(machine, dtype) * share * machine.power_share
+
+
 class _Roofs:
     """Both roofs of every kernel on both machines."""
 
@@ -216,12 +219,10 @@ class _Roofs:
         self._base, self._new = base, new
         self._work = work_ns
         self._peak = _peaks(new, after.dtype)
-        here = (
-            _peaks(base, kernels.dtype)
-            * _table(base, "value")[_works(kernels.kernel_class, kernels.dtype)]
+        self._compute = (
+            _reached(base, kernels.kernel_class, kernels.dtype),
+            _reached(new, kernels.kernel_class, after.dtype),
         )
-        there = self._peak * _table(new, "value")[_works(kernels.kernel_class, after.dtype)]
-        self._compute = here, there
         self._bytes = self._moved(work_ns)
         self._factor = after.bytes_factor
         self._memory = self._memory_rates(work_ns)
