@@ -15,7 +15,7 @@ from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, require
 from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
-from whatif.models.kernels.roofline import KNOWN_ERROR, MATRIX, SOURCE, Kernels
+from whatif.models.kernels.roofline import MATRIX, Kernels
 from whatif.models.memory import fits
 from whatif.topology import BRIDGED, Topology, shape_of
 from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
@@ -209,18 +209,20 @@ def _joins(device: Accelerator) -> int | None:
 
 def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
     told = [
-        f"{old.name} to {new.name} (catalog): {_rates(old, new)}",
-        f"{SOURCE}; {_coverage(graph)}",
-        KNOWN_ERROR,
-        "host and NICs stay; its scale-up link and PCIe come with the accelerator",
+        roofline.KNOWN_ERROR,
         fits(graph.work.peak_bytes, _recorded_memory(graph, old), new.memory_bytes, new.name),
+        f"{old.name} to {new.name} (catalog): {_rates(old, new)}",
+        f"utilisation is carried over; {_coverage(graph)}",
+        "host and NICs stay; its scale-up link and PCIe come with the accelerator",
     ]
     if roofline.gains_tf32(old, new):
         told.append(
             "fp32 products stay fp32 and convolutions become TF32, as by PyTorch's defaults"
         )
     if old.maker != new.maker:
-        told.append("another maker's libraries run other kernels, which is less certain")
+        told.append(roofline.OTHER_MAKER_ERROR)
+    if min(old.power_share, new.power_share) < 1:
+        told.append(roofline.LOW_POWER_ERROR)
     return tuple(told)
 
 

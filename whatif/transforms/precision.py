@@ -10,8 +10,8 @@ from ingest.vocab import ElementType
 from replay.graph.arrays import Int64, TaskGraph
 from replay.graph.work import Float64, KernelWork
 from whatif.models.kernels.machine import machine_of
-from whatif.models.kernels.precision import Recast, recast
-from whatif.models.kernels.roofline import MATRIX, PRECISION_ERROR, Kernels
+from whatif.models.kernels.precision import KNOWN_ERROR, Recast, recast
+from whatif.models.kernels.roofline import MATRIX, Kernels
 from whatif.transforms.base import Applied, Context, with_durations
 from whatif.transforms.gpu import NO_DEVICE_WORK, compute_kernels, kernels_of, refuse
 from whatif.transforms.machine import known
@@ -105,7 +105,10 @@ def _told(
     total = max(int(dur_ns[matrix].sum()), 1)
     moved = int(dur_ns[matrix & result.changed].sum()) / total
     unknown = int(dur_ns[matrix & (kernels.dtype == ElementType.UNKNOWN)].sum()) / total
-    told = [f"{moved:.0%} of the time of matrix kernels moves to {dtype}, by its peak and bytes"]
+    told = [
+        KNOWN_ERROR[ElementType[dtype.upper()]],
+        f"{moved:.0%} of the time of matrix kernels moves to {dtype}, by its peak and bytes",
+    ]
     if unknown >= 0.01:  # noqa: PLR2004  (below, it rounds to nothing)
         told.append(f"{unknown:.0%} of it has a type that the trace does not tell, and stays")
     if dtype == "fp8":
@@ -118,5 +121,4 @@ def _told(
             "elementwise work, norms and reductions in single precision halve their bytes (range: "
             "they stay); optimizers stay"
         )
-    told += [PRECISION_ERROR, "collectives keep their type"]
-    return tuple(told)
+    return (*told, "collectives keep their type")

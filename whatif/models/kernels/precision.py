@@ -23,6 +23,12 @@ from whatif.models.kernels.machine import Machine
 from whatif.models.kernels.roofline import Bool, Float64, Int8, Int64, Kernels, Precision
 from whatif.models.kernels.shares import Work
 
+KNOWN_ERROR = {
+    ElementType.FP8: "kernel model: known error 3% of fp8 products and of steps with tensorwise "
+    "scales (docs/accuracy.md); rowwise scales gain far less",
+    ElementType.FP16: "kernel model: in 16 bits not judged by measurements of the same work",
+    ElementType.BF16: "kernel model: in 16 bits not judged by measurements of the same work",
+}
 CASTS: Mapping[Bound, float] = {Bound.NOMINAL: 1.0, Bound.LOW: 0.0, Bound.HIGH: 2.0}
 """Passes over the operands of a product in 8 bits."""
 SINGLE = (ElementType.FP32, ElementType.TF32, ElementType.SINGLE)

@@ -40,15 +40,14 @@ Int8 = NDArray[np.int8]
 Bool = NDArray[np.bool_]
 Choice = Callable[[Float64, Float64], Float64]
 
-SOURCE = "kernel model: roofline with the recorded utilisation carried over"
 KNOWN_ERROR = (
-    "known error (docs/accuracy.md): 12% at the median of 974 kernel times between devices of "
-    "NVIDIA and AMD, 91% of them inside their ranges (cards below 100 W: 24%); convolutions, and "
-    "kernels of a few us, of another maker are up to three times off"
+    "kernel model (roofline): known error 12% at the median, 91% of 974 truths inside its ranges "
+    "(docs/accuracy.md)"
 )
-PRECISION_ERROR = (
-    "known error (docs/accuracy.md): 3% of fp8 products and of a step with tensorwise scales; "
-    "rowwise scales gain far less"
+LOW_POWER_ERROR = "cards below 100 W: known error 24% at the median"
+OTHER_MAKER_ERROR = (
+    "another maker's libraries run other kernels: convolutions, and kernels of a few us, are up to "
+    "three times off"
 )
 MATRIX = (KernelClass.GEMM, KernelClass.ATTENTION, KernelClass.CONVOLUTION)
 COMPUTE_WEIGHT: Mapping[KernelClass, float] = {
