@@ -30,7 +30,7 @@ from whatif.models.kernels.precision import recast
 from whatif.models.kernels.roofline import Kernels, Precision, model_ns, scaled_ns
 from whatif.models.kernels.shares import Shares, published
 from whatif.scenario import Scenario
-from whatif.transforms.gpu import Gpu, compute_kernels, kernels_of
+from whatif.transforms.gpu import Gpu, located
 
 WIDEST = 2.0
 """A range wider than this is a miss, whatever it holds."""
@@ -164,8 +164,8 @@ def read_trace(path: Path) -> Trace:
         built = build(run.store)
         work = find_kernel_work(run.store, built.graph.names, built.facts)
     graph = replace(built.graph, work=work)
-    task = compute_kernels(graph)
-    return Trace(dur_ns=graph.tasks.dur_ns[task], kernels=kernels_of(graph, task))
+    found = located(graph)
+    return Trace(dur_ns=graph.tasks.dur_ns[found.task], kernels=found.kernels)
 
 
 def rows_of(kernels: Kernels, keep: np.ndarray) -> Kernels:

@@ -59,6 +59,12 @@ def test_casts_of_operands_take_their_bytes_over_the_bandwidth() -> None:
     assert cast.dur_ns[0] - plain.dur_ns[0] == pytest.approx(1.5 * operands / rate * 1e9, rel=0.01)
 
 
+def test_the_output_of_a_product_in_eight_bits_stays_as_wide() -> None:
+    found = in_type(ElementType.FP8, moved=1e8, operands=8e7)
+    assert found.operand_factor[0] == 0.5
+    assert found.bytes_factor[0] == pytest.approx(0.6)
+
+
 def test_the_bounds_leave_casts_out_and_double_them() -> None:
     times = [
         int(in_type(ElementType.FP8, operands=8e8, bound=bound).dur_ns[0])
