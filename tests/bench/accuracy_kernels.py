@@ -157,6 +157,8 @@ class Trace:
 
     dur_ns: np.ndarray
     kernels: Kernels
+    op: np.ndarray
+    """Name of the operator that launched each."""
 
 
 def read_trace(path: Path) -> Trace:
@@ -165,7 +167,12 @@ def read_trace(path: Path) -> Trace:
         work = find_kernel_work(run.store, built.graph.names, built.facts)
     graph = replace(built.graph, work=work)
     found = located(graph)
-    return Trace(dur_ns=graph.tasks.dur_ns[found.task], kernels=found.kernels)
+    names = np.array([*graph.names, ""])
+    return Trace(
+        dur_ns=graph.tasks.dur_ns[found.task],
+        kernels=found.kernels,
+        op=names[graph.tasks.op[found.task]],
+    )
 
 
 def rows_of(kernels: Kernels, keep: np.ndarray) -> Kernels:
@@ -181,6 +188,28 @@ def trace_pairs(shared: Path, shares: Shares) -> Iterator[Judged]:
         for here, there in permutations(PAIR_DEVICES, 2):
             base, new = (known[PAIR_DEVICES[key]] for key in (here, there))
             yield from _by_class(model, (here, there), traces[here], traces[there], base, new)
+
+
+def by_operator(shared: Path, shares: Shares) -> Iterator[Judged]:
+    """Kernels matched by the operator that launched them, where both traces have as many."""
+    folder = shared / "traces" / PAIR
+    known = machines(PAIR_DEVICES.values(), shares)
+    for model in _models(folder):
+        traces = {key: read_trace(folder / f"{model}.{key}.json.gz") for key in PAIR_DEVICES}
+        for pair in permutations(PAIR_DEVICES, 2):
+            mine, other = (traces[key] for key in pair)
+            base, new = (known[PAIR_DEVICES[key]] for key in pair)
+            for op in sorted({*mine.op} & {*other.op} - {""}):
+                here, there = mine.op == op, other.op == op
+                if here.sum() == there.sum():
+                    yield judged(
+                        "traces by operator",
+                        pair,
+                        f"{_short(model)}: {op}",
+                        float(mine.dur_ns[here].sum()) / 1e6,
+                        float(other.dur_ns[there].sum()) / 1e6,
+                        ratios(rows_of(mine.kernels, here), mine.dur_ns[here], base, new),
+                    )
 
 
 def without_shapes(shared: Path, shares: Shares) -> Iterator[Judged]:
@@ -652,6 +681,10 @@ def section(shared: Path) -> str:
     traces = list(trace_pairs(shared, shares))
     steps = list(whole_steps(shared))
     bare = list(without_shapes(shared, shares))
+    operators = list(by_operator(shared, shares))
+    of_all = sum(row.truth for row in operators)
+    held = sum(row.truth for row in operators if row.is_inside) / of_all
+    totals = [row for row in traces if row.what.endswith("all kernels")]
     tables = table_rows(shared, shares)
     narrow = [*precisions(shared, shares), *float8_runs(shared, shares)]
     large = [row for row in traces if row.base >= LARGE_FRAC * _total(row, traces)]
@@ -667,10 +700,12 @@ def section(shared: Path) -> str:
             "",
             *every(traces),
             "",
-            *summary([*steps, *traces, *bare], parts=False),
+            *summary([*steps, *traces, *operators, *bare], parts=False),
             "",
-            f"Of the {len(large)} rows with at least {LARGE_FRAC:.0%} of the kernel time of their "
-            f"trace {_inside(large)} hold the truth; all totals do.",
+            f"Inside are {_inside(totals)} of the totals and {_inside(large)} of the {len(large)} "
+            f"rows with at least {LARGE_FRAC:.0%} of the kernel time of their trace. By operator, "
+            f"those whose truth lies inside have {held:.0%} of the time; most of the others launch "
+            "kernels of a few us.",
             "",
             "### Public tables",
             "",
