@@ -54,7 +54,7 @@ roofs say. Kernels of attention of 10 us are bound by what neither roof tells. B
 failures."""
 TABLES = """Kernels and whole models. Whole models are made of the kernels of a transformer of
 their shape, whose sum is scaled to the measured time; communication is taken as hidden. SimuMax:
-the same shapes on both. MAMF: the best of many shapes, predicted from shares of usual ones, so
+the same shapes on both, tiles of 256 x 128 presumed. MAMF: the best of many shapes, predicted from shares of usual ones, so
 that plain scaling is about as good. NeuSight: transformers in fp32, forward or with backward.
 Cards below 100 W (L4, T4, P4) keep a part of the usual share, taken here from the two others."""
 PRECISION = """Best products in bf16 and in fp8 on the same device (MAMF), and Llama 3.1 8B in

@@ -9,7 +9,7 @@ against its roof cancels. Where only one roof can be told, the kernel's class de
 kernels without FLOPs lie between the two, by `COMPUTE_WEIGHT`; all others are bound by memory.
 
 - A kernel that leaves a part of its roof unused follows the clock to that part, for what holds it
-  back is latency (`LATENCY_WEIGHT`).
+  back is latency (`LATENCY_WEIGHT`); a part-filled last wave of tiles is none.
 - Tensors that the base served faster than its memory can came from a cache: they stay in one where
   they fit, and the caches' rates count.
 - On the same architecture the same kernels run: products cut into known tiles pay for their last,
@@ -41,7 +41,7 @@ Bool = NDArray[np.bool_]
 Choice = Callable[[Float64, Float64], Float64]
 
 KNOWN_ERROR = (
-    "kernel model (roofline): known error 12% at the median, 91% of 974 truths inside its ranges "
+    "kernel model (roofline): known error 12% at the median, 92% of 974 truths inside its ranges "
     "(docs/accuracy.md)"
 )
 LOW_POWER_ERROR = "cards below 100 W: known error 24% at the median"
@@ -258,17 +258,25 @@ class _Roofs:
 
     def _waves(self) -> Float64:
         """Loss of products to their last wave of tiles, new over base; 1 where not known."""
-        tiles, here, there = self._kernels.tiles, self._base.sms, self._new.sms
-        if here is None or there is None or self._base.architecture != self._new.architecture:
+        if self._base.architecture != self._new.architecture:
+            return np.ones(len(self._kernels.tiles))
+        return self._lost(self._new) / self._lost(self._base)
+
+    def _lost(self, machine: Machine) -> Float64:
+        """SMs for all waves of tiles over tiles; 1 where not known."""
+        tiles, sms = self._kernels.tiles, machine.sms
+        if sms is None:
             return np.ones(len(tiles))
         known = np.maximum(tiles, 1)
-        losses = [-(-known // sms) * sms / known for sms in (here, there)]
-        return np.where(tiles > 0, losses[1] / losses[0], 1.0)
+        return np.where(tiles > 0, -(-known // sms) * sms / known, 1.0)
 
     def _unused(self) -> Float64:
-        """Part of the nearest roof that each kernel leaves; 0 where no roof is known."""
-        flops = self._kernels.flops
-        roof = np.fmax(flops / self._compute[0], self._bytes / self._memory[0]) * 1e9
+        """Part of the nearest roof that each kernel leaves; 0 where no roof is known.
+
+        What the last wave of tiles loses is not latency.
+        """
+        compute = self._kernels.flops / self._compute[0] * self._lost(self._base)
+        roof = np.fmax(compute, self._bytes / self._memory[0]) * 1e9
         used = np.clip(roof / np.maximum(self._work, 1.0), 0.0, 1.0)
         return np.where(np.isnan(used), 0.0, 1.0 - used)
 
