@@ -54,9 +54,10 @@ roofs say. Kernels of attention of 10 us are bound by what neither roof tells. B
 failures."""
 TABLES = """Kernels and whole models. Whole models are made of the kernels of a transformer of
 their shape, whose sum is scaled to the measured time; communication is taken as hidden. SimuMax:
-the same shapes on both, tiles of 256 x 128 presumed. MAMF: the best of many shapes, predicted from shares of usual ones, so
-that plain scaling is about as good. NeuSight: transformers in fp32, forward or with backward.
-Cards below 100 W (L4, T4, P4) keep a part of the usual share, taken here from the two others."""
+the same shapes on both, tiles of 256 x 128 presumed. MAMF: the best of many shapes, predicted from
+shares of usual ones, so that plain scaling is about as good. NeuSight: transformers in fp32,
+forward or with backward. Cards below 100 W (L4, T4, P4) keep a part of the usual share, taken here
+from the two others."""
 PRECISION = """Best products in bf16 and in fp8 on the same device (MAMF), and Llama 3.1 8B in
 torchtitan with bf16 and with Float8 (tensorwise scales). Rowwise scales are a known failure: in the
 same project's tables with tensor parallelism they gain nothing or lose (0.81 to 1.04 times as
