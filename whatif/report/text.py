@@ -213,8 +213,12 @@ def _rates(findings: Findings) -> Iterator[str]:
     if findings.study is not None:
         steps.append(("predicted", findings.study.step_ns))
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
+    after = None
+    if findings.study is not None:
+        after = accelerators(findings.study.graph, has_device=findings.facts.has_device)
+    after = after if after != machine else None
     label = "rates"
-    for line in rate_lines(findings.workload, tuple(steps), machine, findings.flops):
+    for line in rate_lines(findings.workload, tuple(steps), machine, findings.flops, after):
         yield from _folded(f"{label:<9}", line)
         label = ""
 

@@ -254,7 +254,8 @@ def _rates(findings: Findings) -> RateFacts | None:
     base, unprofiled = findings.baseline, findings.unprofiled
     step_ns = base.measured.mean_ns if unprofiled is None else base.replayed.mean_ns
     step_ns = step_ns if study is None else study.step_ns
-    machine = accelerators(findings.graph, has_device=findings.facts.has_device)
+    graph = findings.graph if study is None else study.graph
+    machine = accelerators(graph, has_device=findings.facts.has_device)
     if not are_known(workload, recorded, machine):
         return None
     found = rates(workload, step_ns, machine, recorded)
