@@ -44,8 +44,9 @@ class Study:
     step_ns: Nanos
     low_ns: Nanos
     high_ns: Nanos
-    rank_ns: tuple[Nanos, ...]
-    """Predicted step of each rank by its own boundaries, in the order of `graph.ranks`."""
+    rank_ns: tuple[Nanos | None, ...]
+    """Predicted step of each recorded rank by its own boundaries, in the order of the unchanged
+    graph's `ranks`; None for those that the scenario has no place for."""
     predicted: Breakdown
     graph: TaskGraph
     """With the scenario's changes."""
@@ -53,6 +54,8 @@ class Study:
     """Of `graph`."""
     jitter: Spread | None = None
     """Of its steps, where asked for and anything varies."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job, against the recorded run."""
 
     @property
     def speedup(self) -> float | None:
@@ -101,11 +104,12 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         step_ns=predicted.mean_ns,
         low_ns=Nanos(min(candidates)),
         high_ns=Nanos(max(candidates)),
-        rank_ns=tuple(predicted.rank_mean_ns(place) for place in range(len(graph.ranks))),
+        rank_ns=_rank_ns(graph, settled, predicted),
         predicted=breakdown(settled, schedule),
         graph=settled,
         schedule=schedule,
         jitter=drawn,
+        samples_factor=changed.context.samples_factor,
     )
 
 
@@ -140,6 +144,14 @@ def readings_of(graph: TaskGraph) -> Readings:
         ),
         without_full=without_edges(graph, EdgeKind.SM_FULL) if has_full else None,
     )
+
+
+def _rank_ns(
+    graph: TaskGraph, changed: TaskGraph, predicted: StepTimes
+) -> tuple[Nanos | None, ...]:
+    """Predicted step of each recorded rank, as far as it is still there."""
+    by_rank = {info.rank: predicted.rank_mean_ns(at) for at, info in enumerate(changed.ranks)}
+    return tuple(by_rank.get(info.rank) for info in graph.ranks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,13 @@ def whatif(
             "--perfect-overlap", help="Compute never waits for communication: an upper bound."
         ),
     ] = False,
+    dp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Data-parallel replicas, each with its batch (N@NAME: communicators by name).",
+        ),
+    ] = None,
     scenario: Annotated[
         list[Path] | None,
         typer.Option(

@@ -132,6 +132,9 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """None when it was not asked for, or nothing varies."""
     name: str = ""
     """Names of the scenario files, joined by ` + `; empty without any."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job over those recorded: other than 1 with more or fewer
+    replicas. Throughput changes by `samples_factor * speedup`."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -159,6 +159,7 @@ def _prediction(study: Study) -> Prediction:
         no_effect=study.no_effect,
         jitter=_jitter(study.jitter),
         name=study.name,
+        samples_factor=study.samples_factor,
     )
 
 
@@ -169,7 +170,7 @@ def _jitter(drawn: Spread | None) -> JitterFacts | None:
 
 
 def _ranks(
-    graph: TaskGraph, baseline: Baseline, predicted_ns: tuple[Nanos, ...] | None
+    graph: TaskGraph, baseline: Baseline, predicted_ns: tuple[Nanos | None, ...] | None
 ) -> tuple[RankFacts, ...]:
     return tuple(
         RankFacts(
@@ -250,11 +251,13 @@ def _lever(lever: Lever) -> ShortLever:
 
 
 def _rates(findings: Findings) -> RateFacts | None:
-    study, workload, recorded = findings.study, findings.workload, findings.flops
+    study, recorded = findings.study, findings.flops
     base, unprofiled = findings.baseline, findings.unprofiled
     step_ns = base.measured.mean_ns if unprofiled is None else base.replayed.mean_ns
     step_ns = step_ns if study is None else study.step_ns
     graph = findings.graph if study is None else study.graph
+    factor = 1.0 if study is None else study.samples_factor
+    workload = findings.workload.times(factor)
     machine = accelerators(graph, has_device=findings.facts.has_device)
     if not are_known(workload, recorded, machine):
         return None

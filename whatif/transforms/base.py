@@ -30,6 +30,11 @@ class Context:
     """What ratios refer to; None before the first change of a link."""
     compute: "ComputeAnchor | None" = None
     """What ratios of kernels refer to; None before the first other accelerator."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job, against the recorded run."""
+    replica_spread_ns: float | None = None
+    """Standard deviation of what replicas work by themselves in a step, as recorded; None before a
+    what-if has measured it."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 

@@ -18,13 +18,15 @@ from whatif.transforms.pcie import Pcie
 from whatif.transforms.perfect_overlap import PerfectOverlap
 from whatif.transforms.precision import Precision
 from whatif.transforms.remove import Remove
+from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
 Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb | Compress
 Runtime = HostScale | CudaGraphs | NoOverlap | PerfectOverlap | Fuse | Jitter
-Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers | Runtime
+Machine = Gpu | Precision | Links | NetworkScale | Replicas
+Transform = Machine | Scale | Remove | NoStragglers | Runtime
 
 KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)
