@@ -62,7 +62,7 @@ class InNetwork(
             why_same=f"it is {self.state} already",
             only_library=True,
             why_unmoved=self._why_unmoved(graph, now),
-            why_others_stay="only all-reduces are reduced in switches",
+            why_others_stay="no switch can reduce them, or none is faster",
             told=(_as_library(now),),
         )
         return relinked(graph, context, change)
@@ -129,7 +129,7 @@ class CollectiveAlgo(
             why_same=f"`{algorithm}` is forced already",
             only_library=True,
             why_unmoved=_why_kept(graph, now, algorithm),
-            why_others_stay=f"`{algorithm}` cannot do them",
+            why_others_stay=f"`{algorithm}` cannot do them, or is what they take",
             told=(_as_library(now),),
         )
         return relinked(graph, context, change)

@@ -30,7 +30,7 @@ class Relinking:
     """Why no transfer takes another time on the new links."""
     only_library: bool = False
     """No link changes: where the model sees no difference, it has no doubt about one either."""
-    why_others_stay: str = "another link carries them"
+    why_others_stay: str = "another link, or latency, binds them"
     told: tuple[str, ...] = ()
     """What was taken for granted."""
 
@@ -62,7 +62,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
         assumptions=(
             *change.told,
             after.places.told,
-            *_others_told(graph, change),
+            *_others_told(graph, change, result.moved),
             *result.assumptions,
             *_unsized(graph),
         ),
@@ -80,14 +80,14 @@ def _is_same(graph: TaskGraph, before: Context, after: Context) -> bool:
     return not plain.moved.any()
 
 
-def _others_told(graph: TaskGraph, change: Relinking) -> tuple[str, ...]:
+def _others_told(graph: TaskGraph, change: Relinking, moved: Bool) -> tuple[str, ...]:
     """Collectives that another link binds."""
     level = levels(graph, change.after.links, change.after.places)
-    others = ~change.concerned & changeable(graph)
+    others = ~moved & changeable(graph)
     on_host = others & (level == Level.HOST)
     elsewhere = int((others & ~on_host).sum())
     told = []
-    if elsewhere:
+    if elsewhere and moved.any():
         told.append(f"{elsewhere} of {len(level)} collectives stay: {change.why_others_stay}")
     if on_host.any():
         told.append(f"{int(on_host.sum())} collectives run on the host and stay")

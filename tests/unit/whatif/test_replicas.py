@@ -29,7 +29,7 @@ from whatif.transforms.machine import known
 from whatif.transforms.replicas import Replicas
 from whatif.transforms.retime import calls_of
 from whatif.transforms.scale import Scale
-from whatif.transforms.slowest import slowest_of_fewer, spread_ns
+from whatif.transforms.slowest import own_steps, slowest_of_fewer, spread_ns
 from whatif.transforms.stragglers import NoStragglers
 
 MB = 1_000_000
@@ -422,6 +422,16 @@ def test_bounds_of_the_spread_hold_the_nominal_one(before: int, after: int) -> N
         for bound in (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
     ]
     assert ratios == sorted(ratios)
+
+
+def test_how_long_a_transfer_took_is_no_work_of_a_replica() -> None:
+    graph = data_parallel([WORK_NS, WORK_NS])
+    transfers = np.flatnonzero(graph.tasks.kind == TaskKind.TRANSFER)
+    dur_ns = graph.tasks.dur_ns.copy()
+    dur_ns[transfers[0]] *= 3
+    changed = replace(graph, tasks=replace(graph.tasks, dur_ns=dur_ns))
+    own = own_steps(changed, np.ones(1, bool), {0: 0, 1: 1})
+    assert own.step_ns.tolist() == [[10_000 + WORK_NS + 10_000]] * 2
 
 
 def test_the_spread_of_one_replica_is_not_known() -> None:
