@@ -57,15 +57,16 @@ class Solution:
 
     goal_ns: Nanos
     needed: Tried | None
-    """The weakest value with which the prediction meets the goal; None where none does."""
+    """The weakest value from which on the prediction meets the goal; where the answer turns back
+    before its end, the value with the shortest step. None where none meets it."""
     needed_bytes_per_s: float | None
     """Rate of the link there, as vendors print it; None where it is not known or no link."""
     at_best: float | None
     """The same for the low end of the range of each answer: less may do."""
     at_worst: float | None
     """The same for the high end: None where it may not be reached at all."""
-    strongest: Tried
-    """The end of the range with the shortest step: the bound."""
+    bound: Tried
+    """The value with the shortest step: the strongest, unless the answer turns back."""
     weakest: Tried
     refused: str
     """Why the knob has values that do not fit the run; empty where all do."""
@@ -75,7 +76,7 @@ class Solution:
     @property
     def moves(self) -> bool:
         """The knob changes the step at all."""
-        return abs(self.weakest.outcome.step_ns - self.strongest.outcome.step_ns) > ROUNDING_NS
+        return self.weakest.outcome.step_ns - self.bound.outcome.step_ns > ROUNDING_NS
 
 
 def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> Solution:
@@ -100,13 +101,16 @@ def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> S
         tried = search.by_strength()
     needed = _weakest_that_meets(tried, goal_ns, _step)
     best, worst = (_weakest_that_meets(tried, goal_ns, end) for end in (_low, _high))
+    bound = min(tried[::-1], key=_step)
+    if needed is None and _step(bound) <= goal_ns:
+        needed = bound
     return Solution(
         goal_ns=goal_ns,
         needed=needed,
         needed_bytes_per_s=None if needed is None else _rate(graph, knob, needed.value),
         at_best=None if best is None else best.value,
         at_worst=None if worst is None else worst.value,
-        strongest=tried[-1],
+        bound=bound,
         weakest=tried[0],
         refused=search.refused,
         detour=_detour(tried),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
@@ -74,6 +75,8 @@ def sweep(
     from replay.cli.points import axes_of, points_of
     from whatif.many import Ranges
 
+    if html is not None and not html.parent.is_dir():
+        raise UsageError(f"`{html.parent}` is no folder", hint="give --html another path")
     points = points_of(axes_of(typed(ctx)), most)
     part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     step_ns = parse_step_time(unprofiled_step)

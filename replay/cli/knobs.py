@@ -22,13 +22,18 @@ class Numbers(NamedTuple):
     is_whole: bool = False
 
 
+UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
+
+
 def _plain(value: float) -> str:
     text = f"{value:.4g}"
     return f"{value:.0f}" if "e+" in text else text
 
 
 def _time(value: float) -> str:
-    return f"{value:.0f}ns"
+    """Nanoseconds in the largest unit of which there is a whole one."""
+    size, unit = next(one for one in UNITS if value >= one[0])
+    return f"{value / size:.4g}{unit}"
 
 
 BY_METAVAR = {

@@ -31,8 +31,6 @@ class KernelWork:
     """ElementType of what a matrix kernel multiplies, of another kernel's first tensor."""
     tiles: Int64
     """Blocks of output that a matrix product is cut into."""
-    blocks: Int64
-    """Thread blocks that were launched."""
     peak_bytes: int = UNKNOWN
     """The most that the allocator held on one device at any time of the recording."""
     memory_bytes: int = UNKNOWN
@@ -61,7 +59,6 @@ def _nothing() -> KernelWork:
         operand_bytes=real.copy(),
         dtype=np.empty(0, np.int8),
         tiles=whole.copy(),
-        blocks=whole.copy(),
     )
 
 

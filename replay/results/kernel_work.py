@@ -42,7 +42,6 @@ def find_kernel_work(store: Store, names: tuple[str, ...], facts: GraphFacts) ->
         operand_bytes=np.where(matrix, operands * share, np.nan),
         dtype=_dtypes(found["name_id"].astype(np.int64), names, of_shape, at),
         tiles=_tiles(found["name_id"].astype(np.int64), names, of_shape, at),
-        blocks=found["blocks"].astype(np.int64),
         peak_bytes=int(memory["peak_bytes"][0]),
         memory_bytes=int(memory["memory_bytes"][0]),
     )

@@ -5,7 +5,7 @@ once, as if it came from memory once, so that caches make the true figure smalle
 read twice make it larger. Views that repeat elements (expanded masks) count in full.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -59,8 +59,8 @@ _READ_ONLY = frozenset(
     | {"argmax", "argmin", "nonzero", "_local_scalar_dense", "item", "equal", "logsumexp", "all"}
 )
 """Their output is small beside what they read."""
-_INTO_FIRST = frozenset({"copy_", "_to_copy", "fill_", "zero_", "normal_", "uniform_"})
-"""The first input is what is written, and nothing else is."""
+_INTO_FIRST = frozenset({"copy_", "fill_", "zero_", "normal_", "uniform_"})
+"""The first input is what is written, and not read."""
 _LOOKUPS = frozenset({"embedding", "index_select", "gather", "index", "_index_put_impl_"})
 _PRODUCTS = {
     "mm": 0,
@@ -99,75 +99,90 @@ class _Tensor:
     dtype: ElementType
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One operator with what was recorded of its inputs."""
+
+    library: str
+    name: str
+    tensors: tuple[_Tensor, ...]
+    product: tuple[int, int, int]
+
+    @property
+    def read(self) -> float:
+        """Bytes of all inputs."""
+        return sum(tensor.bytes for tensor in self.tensors)
+
+    @property
+    def first(self) -> float:
+        """Bytes of the first input."""
+        return self.tensors[0].bytes
+
+
 def operands_of(name: str, dims: str, types: str) -> Operands:
     """Of one call by its name, `Input Dims` and `Input type`, both JSON as recorded."""
-    tensors = list(_tensors(dims, types))
+    tensors = tuple(_tensors(dims, types))
     if not tensors:
         return NOT_KNOWN
     library, _, short = name.rpartition("::")
-    first = _PRODUCTS.get(short, 0)
-    operands = tensors[first:] if len(tensors) > first else tensors
-    read = sum(tensor.bytes for tensor in tensors)
-    product = _product(short, tensors)
+    at = _PRODUCTS.get(short, 0)
+    operands = tensors[at:] if len(tensors) > at else tensors
+    call = _Call(library, short, tensors, _product(short, tensors))
     return Operands(
-        bytes=_moved(library, short, tensors, read, product),
+        bytes=next(rule(call) for applies, rule in _RULES if applies(call)),
         operand_bytes=sum(tensor.bytes for tensor in operands[:2]),
         dtype=operands[0].dtype,
-        product=product,
+        product=call.product,
     )
 
 
-def _moved(
-    library: str,
-    short: str,
-    tensors: Sequence[_Tensor],
-    read: float,
-    product: tuple[int, int, int],
-) -> float:
-    """Bytes read and written."""
-    first = tensors[0].bytes
-    if short in _INTO_FIRST:
-        return read
-    if short in _READ_ONLY:
-        return read
-    if short in _LOOKUPS and len(tensors) > 1:
-        return _looked_up(tensors)
-    if any(product):
-        size = tensors[-1].bytes / max(prod(tensors[-1].shape), 1)
-        return read + prod(product) * size
-    if "attention" in short or "flash_attn" in short:
-        return 2 * read if "backward" in short else read + first
-    if library not in ("aten", ""):
-        return read  # kernels of compilers get their outputs as arguments
-    if short.startswith("_foreach") or short.startswith("_fused"):
-        return read + read / _lists(tensors)
-    if short.endswith("_"):
-        return read + first
-    if short == "cat":
-        return 2 * read
-    return read + _broadcast(tensors)
-
-
-def _looked_up(tensors: Sequence[_Tensor]) -> float:
+def _looked_up(call: _Call) -> float:
     """Rows of a table: each read once and written once."""
-    table, index = tensors[0], tensors[1]
+    table, index = call.tensors[0], call.tensors[1]
     row = table.bytes / max(table.shape[0], 1)
     return 2 * prod(index.shape) * row + index.bytes
 
 
-def _lists(tensors: Sequence[_Tensor]) -> int:
-    """How many lists of equal tensors an operator over lists got."""
-    same = sum(tensor.shape == tensors[0].shape for tensor in tensors)
-    return max(same, 1)
+def _multiplied(call: _Call) -> float:
+    """Both matrices and their product."""
+    last = call.tensors[-1]
+    return call.read + prod(call.product) * last.bytes / max(prod(last.shape), 1)
 
 
-def _broadcast(tensors: Sequence[_Tensor]) -> float:
-    """Size of an elementwise result."""
-    size = tensors[0].bytes / max(prod(tensors[0].shape), 1)
+def _over_lists(call: _Call) -> float:
+    """Lists of equal tensors, of which one is written."""
+    same = sum(tensor.shape == call.tensors[0].shape for tensor in call.tensors)
+    return call.read + call.read / max(same, 1)
+
+
+def _spread(call: _Call) -> float:
+    """All inputs, and a result as large as they are together when broadcast."""
+    size = call.first / max(prod(call.tensors[0].shape), 1)
     try:
-        return prod(np.broadcast_shapes(*(tensor.shape for tensor in tensors[:3]))) * size
+        shape = np.broadcast_shapes(*(tensor.shape for tensor in call.tensors[:3]))
     except ValueError:
-        return max(tensor.bytes for tensor in tensors)
+        return call.read + max(tensor.bytes for tensor in call.tensors)
+    return call.read + prod(shape) * size
+
+
+def _is_attention(call: _Call) -> bool:
+    return "attention" in call.name or "attn" in call.name
+
+
+_RULES: tuple[tuple[Callable[[_Call], bool], Callable[[_Call], float]], ...] = (
+    (lambda call: call.name in _INTO_FIRST | _READ_ONLY, lambda call: call.read),
+    (lambda call: call.name in _LOOKUPS and len(call.tensors) > 1, _looked_up),
+    (lambda call: any(call.product), _multiplied),
+    (lambda call: _is_attention(call) and "backward" in call.name, lambda call: 2 * call.read),
+    (lambda call: _is_attention(call), lambda call: call.read + call.first),
+    # Kernels of compilers and extensions get their outputs as arguments.
+    (lambda call: call.library != "aten", lambda call: call.read),
+    (lambda call: call.name.startswith(("_foreach", "_fused")), _over_lists),
+    (lambda call: call.name.endswith("_"), lambda call: call.read + call.first),
+    (lambda call: call.name == "cat", lambda call: 2 * call.read),
+    (lambda _: True, _spread),
+)
+"""What an operator reads and writes: the first rule that applies."""
 
 
 def _product(short: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int]:

@@ -7,6 +7,9 @@ import numpy as np
 from ingest.vocab import ELEMENT_BYTES, ElementType, KernelClass
 from whatif.models.kernels.roofline import Kernels
 
+USUAL_TILE = (256, 128)
+"""Of cuBLAS for large products in 16 bits, where a table does not name the kernel."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -39,7 +42,7 @@ class _Row:
     """Bytes of what a product multiplies."""
 
 
-def kernels_of_model(
+def kernels_of_model(  # noqa: PLR0913  (by keyword, each a property of the job)
     shape: Shape,
     *,
     batch: int,
@@ -81,7 +84,9 @@ def kernels_of_products(op: str, shape: str, row: dict[str, str]) -> tuple[float
         m, n, k = (int(row[name]) for name in ("m", "n", "k"))
     flops = 2.0 * groups * m * n * k
     moved = 2.0 * groups * (m * k + k * n + m * n)
-    return flops, _columns([_Row(KernelClass.GEMM, flops, moved)], ElementType.BF16)
+    made = _columns([_Row(KernelClass.GEMM, flops, moved)], ElementType.BF16)
+    tall, wide = USUAL_TILE
+    return flops, replace(made, tiles=np.array([groups * -(-m // tall) * -(-n // wide)]))
 
 
 def _products(shape: Shape, tokens: int, size: float) -> list[_Row]:
@@ -135,6 +140,5 @@ def _columns(rows: list[_Row], dtype: ElementType) -> Kernels:
         dtype=np.full(len(kind), dtype, np.int8),
         flops=np.repeat(np.array([row.flops for row in rows], float), times),
         bytes=np.repeat(np.array([row.bytes for row in rows], float), times),
-        blocks=np.full(len(kind), -1),
         tiles=np.full(len(kind), -1),
     )

@@ -19,6 +19,8 @@ CALLS = [
     (DDP8,),
     (DDP8, "--nvlink", "450GBps"),
     (DDP8, "--nvlink", "900GBps"),
+    (DDP8, "--gpu", "B200", "--precision", "fp8"),
+    (GLOO2, "--gpu", "H100"),
     (DDP8, "--steps", "10", "--ranks", "0,2-3", "--no-stragglers"),
     (DDP8, "--scale", "class:compute=0", "--remove", "class:collective"),
     (GLOO2, "--network-scale", "2"),

@@ -32,6 +32,7 @@ OPTIONS = {
         "--scale",
         "--remove",
         "--no-stragglers",
+        "--dp",
         "--host-scale",
         "--cuda-graphs",
         "--fuse",

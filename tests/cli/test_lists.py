@@ -11,6 +11,7 @@ from replay.cli.lists import USUAL_UNIT, values_of
 from replay.cli.points import axes_of, points_of
 from replay.cli.stack import Typed
 from replay.cli.what_ifs import BASE_OPTIONS, WHAT_IFS
+from tests.cli.calls import ROOT
 
 ASKED = asked()
 
@@ -75,6 +76,11 @@ def test_every_what_if_option_is_understood_in_a_grid() -> None:
     assert set(ASKED) == set(WHAT_IFS) - {"jitter"} | set(BASE_OPTIONS) | {"scenario"}
 
 
+def test_every_what_if_is_described() -> None:
+    page = (ROOT / "docs" / "what-if.md").read_text(encoding="utf-8")
+    assert [one.option for one in ASKED.values() if f"`{one.option}" not in page] == []
+
+
 def test_usual_units_are_of_options_that_take_rates_or_times() -> None:
     for name in USUAL_UNIT:
         assert ASKED[name].metavar in {"RATE", "TIME"}
@@ -135,6 +141,9 @@ def test_files_of_scenarios_are_values_like_any_other(tmp_path: Path) -> None:
         ("nvlink", 2.5, "--nvlink x2.5"),
         ("--network-scale", 1e6, "--network-scale 1000000"),
         ("network_scale", 0.001, "--network-scale 0.001"),
+        ("net-latency", 1, "--net-latency 1ns"),
+        ("net-latency", 12_340, "--net-latency 12.34us"),
+        ("net-latency", 1e9, "--net-latency 1s"),
         ("scale:class:gemm,rank:3", 0.25, "--scale class:gemm,rank:3=0.25"),
     ],
 )

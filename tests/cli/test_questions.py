@@ -96,6 +96,11 @@ def test_a_page_stands_alone(run: Run, tmp_path: Path) -> None:
     assert "--network-scale 2 --scale class:gemm=0.5" in text
 
 
+def test_a_page_without_a_folder_is_refused_before_anything_is_replayed(run: Run) -> None:
+    outcome = run(*SWEEP, "--html", "/no/such/folder/page.html")
+    assert (outcome.code, outcome.out) == (2, "")
+
+
 def test_a_point_that_does_not_fit_leaves_the_others(run: Run) -> None:
     outcome = run("sweep", SAMPLE, "--remove", "class:gemm|class:nothing")
     assert outcome.code == 0

@@ -16,7 +16,8 @@ def fits(peak_bytes: int, recorded_bytes: float | None, new_bytes: float | None,
         return f"memory: the catalog does not say how much {name} has"
     has = f"{name} has {_shown(new_bytes)}"
     if peak_bytes < 0:
-        return f"memory: not recorded (profile_memory=True does it){_at_least(recorded_bytes, has, new_bytes)}"
+        compared = _at_least(recorded_bytes, has, new_bytes)
+        return f"memory: not recorded (profile_memory=True does it){compared}"
     holds = f"the run held at most {_shown(peak_bytes)} in the recording, {has}"
     if peak_bytes > new_bytes:
         return f"warning: does not fit in memory: {holds}"

@@ -204,15 +204,36 @@ def rate_lines(
     steps: tuple[tuple[str, Nanos], ...],
     machine: Accelerators | None,
     recorded: RecordedFlops = NO_FLOPS,
+    after: Accelerators | None = None,
 ) -> Iterator[str]:
-    """One line per step time (its name, ns), then what they rest on; nothing when none is known."""
+    """One line per step time (its name, ns), then what they rest on; nothing when none is known.
+
+    Args:
+        workload: what was said.
+        steps: the last is the predicted one, where `after` is given.
+        machine: accelerators of the recorded run.
+        recorded: FLOPs by shapes.
+        after: accelerators of the predicted run, where they are others.
+    """
     if not are_known(workload, recorded, machine):
         return
-    for name, step_ns in steps:
-        parts = _told(rates(workload, step_ns, machine, recorded), machine)
+    for at, (name, step_ns) in enumerate(steps):
+        on = machine if after is None or at < len(steps) - 1 else after
+        parts = _told(rates(workload, step_ns, on, recorded), on)
         yield f"{name:<11}" + (" | ".join(parts) or "-")
     yield from _rests_on(workload, machine)
     yield from _mfu_rests_on(workload, machine, recorded)
+    yield from _predicted_against(workload, after, recorded)
+
+
+def _predicted_against(
+    workload: Workload, after: Accelerators | None, recorded: RecordedFlops
+) -> Iterator[str]:
+    """The peak of other accelerators."""
+    peak = peak_of(after, step_flops(workload, recorded, after))
+    if after is not None and after.device is not None and peak is not None:
+        rate = f"{peak.flops_per_s / 1e12:.4g} TFLOP/s"
+        yield f"predicted: against {rate} per GPU, dense {peak.dtype} of {after.device.name}"
 
 
 def _told(found: Rates, machine: Accelerators | None) -> Iterator[str]:

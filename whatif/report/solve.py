@@ -46,7 +46,7 @@ class SolveAnswer(msgspec.Struct, frozen=True, kw_only=True):
     at_worst: float | None
     """The value that does where the high end of the range holds; null where none does."""
     bound: AtValue
-    """The strongest value: no goal beyond it can be reached."""
+    """The value with the shortest step: no goal beyond it can be reached."""
     weakest: AtValue
     """The other end of the values that were tried."""
     falls_all_the_way: bool
@@ -77,7 +77,7 @@ def solve_answer(run: RunFacts, found: Solution, vary: str, flag: Flag) -> Solve
             speedup=run.replayed_ns / outcome.step_ns if outcome.step_ns else None,
         )
 
-    told = found.needed or found.strongest
+    told = found.needed or found.bound
     return SolveAnswer(
         run=run,
         vary=vary,
@@ -88,12 +88,12 @@ def solve_answer(run: RunFacts, found: Solution, vary: str, flag: Flag) -> Solve
         needed_bytes_per_s=found.needed_bytes_per_s,
         at_best=found.at_best,
         at_worst=found.at_worst,
-        bound=at(found.strongest),
+        bound=at(found.bound),
         weakest=at(found.weakest),
         falls_all_the_way=found.detour is None,
         detour=None if found.detour is None else (at(found.detour[0]), at(found.detour[1])),
         refused=found.refused,
-        no_effect=() if found.moves else found.strongest.outcome.no_effect,
+        no_effect=() if found.moves else found.bound.outcome.no_effect,
         assumptions=told.outcome.assumptions,
     )
 
@@ -159,7 +159,7 @@ def _remarks(answer: SolveAnswer) -> Iterator[str]:
         before, after = answer.detour
         yield (
             f"the step does not fall all the way: {format_ms(before.step_ns)} at {before.flag}, "
-            f"{format_ms(after.step_ns)} at {after.flag}; the answer holds from its value on"
+            f"{format_ms(after.step_ns)} at {after.flag}"
         )
     if answer.refused:
         yield f"some values do not fit this run: {answer.refused}"

@@ -231,7 +231,11 @@ def _rate_lines(findings: Findings) -> Iterator[str]:
     if study is not None and not resized:
         steps.append(("predicted", study.step_ns))
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
-    yield from rate_lines(workload, tuple(steps), machine, findings.flops)
+    after = None
+    if study is not None and not resized:
+        after = accelerators(study.graph, has_device=findings.facts.has_device)
+    after = after if after != machine else None
+    yield from rate_lines(workload, tuple(steps), machine, findings.flops, after)
     if study is not None and resized:
         machine = accelerators(study.graph, has_device=findings.facts.has_device)
         workload = workload.times(study.samples_factor)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.work import KernelWork
 from whatif.models.bound import Bound
 from whatif.models.collectives.curves import Curves
 from whatif.models.fabric import Fabric
@@ -27,6 +28,8 @@ class Context:
     """Places of the ranks; None before `machine.known` has looked."""
     anchor: "Anchor | None" = None
     """What ratios refer to; None before the first change of a link."""
+    compute: "ComputeAnchor | None" = None
+    """What ratios of kernels refer to; None before the first other accelerator."""
     samples_factor: float = 1.0
     """Samples of a step of the whole job, against the recorded run."""
     replica_spread_ns: float | None = None
@@ -60,6 +63,21 @@ class Anchor:
     topology: Topology
     curves: Curves
     """Size to time as the calls themselves measured it; rows are collectives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeAnchor:
+    """Measured kernels and copies with the accelerator that they were measured on.
+
+    Times on every later accelerator are ratios to these, so that a change and its reverse leave
+    nothing behind.
+    """
+
+    dur_ns: Int64
+    """Per task."""
+    work: KernelWork
+    """What they computed: another precision starts anew."""
+    device: Accelerator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,24 +1,26 @@
 """Another accelerator: its kernels, its copies and its scale-up link."""
 
+import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from ingest.errors import ScenarioError
 from ingest.vocab import ElementType, KernelClass, TaskKind
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.arrays import Bool, Int8, Int64, TaskGraph
 from replay.graph.work import Float64
 from whatif.models.bound import Bound
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, require
 from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
-from whatif.models.kernels.roofline import KNOWN_ERROR, MATRIX, SOURCE, Kernels
+from whatif.models.kernels.roofline import MATRIX, Kernels
 from whatif.models.memory import fits
-from whatif.topology import shape_of
-from whatif.transforms.base import Applied, Context, free, with_durations
+from whatif.topology import BRIDGED, Topology, shape_of
+from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known
 from whatif.transforms.retime import retimed
 
@@ -56,47 +58,59 @@ class Gpu(
             reason = f"the run already has {device.name}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         old, new = machine_of(base), machine_of(device)
-        moved = with_durations(graph, _durations(graph, old, new, context.bound))
-        after = replace(now, device=device, fabric=_linked(now.links, device))
+        anchor = _anchor(graph, base, now.compute)
+        known_work = located(graph)
+        dur_ns = _from_anchor(graph, known_work, anchor, (old, new), context.bound)
+        moved = with_durations(graph, dur_ns)
+        fabric, places = _linked(now.links, device), _placed(now.places, device)
+        after = replace(now, device=device, fabric=fabric, topology=places, compute=anchor)
         result = retimed(moved, now, after)
+        named = tuple(replace(info, gpu=device.name) for info in graph.ranks)
         return Applied(
-            graph=result.graph,
+            graph=replace(result.graph, ranks=named),
             label=label,
             context=result.context,
-            assumptions=_told(graph, old, new),
+            assumptions=(
+                *_told(graph, known_work, old, new),
+                *_domain_told(now.places, device),
+            ),
         )
 
 
-def kernels_of(graph: TaskGraph, task: Int64) -> Kernels:
-    """What is known of the work of these tasks."""
-    work, tasks = graph.work, graph.tasks
-    row = work.rows_of(tasks.slice_id[task])
-    if not len(work.slice_id):
-        nothing, none = np.full(len(task), np.nan), np.full(len(task), -1, np.int64)
-        return Kernels(
-            kernel_class=tasks.kernel_class[task],
-            dtype=np.zeros(len(task), np.int8),
-            flops=nothing,
-            bytes=nothing,
-            blocks=none,
-            tiles=none,
-        )
-    seen = row >= 0
-    return Kernels(
-        kernel_class=tasks.kernel_class[task],
-        dtype=np.where(seen, work.dtype[row], ElementType.UNKNOWN).astype(np.int8),
-        flops=np.where(seen, work.flops[row], np.nan),
-        bytes=np.where(seen, work.bytes[row], np.nan),
-        blocks=np.where(seen, work.blocks[row], -1),
-        tiles=np.where(seen, work.tiles[row], -1),
-    )
-
-
-def compute_kernels(graph: TaskGraph) -> Int64:
+@dataclass(frozen=True, slots=True)
+class Located:
     """Kernels that a scenario may change and that communicate nothing."""
-    tasks = graph.tasks
+
+    task: Int64
+    kernels: Kernels
+    """What is known of their work, row by row."""
+    operand_bytes: Float64
+    """Of what matrix kernels multiply; NaN where not known."""
+
+
+def located(graph: TaskGraph) -> Located:
+    """The computing kernels of a graph with their work."""
+    tasks, work = graph.tasks, graph.work
     own = (tasks.kind == TaskKind.KERNEL) & (tasks.kernel_class != KernelClass.COLLECTIVE)
-    return np.flatnonzero(free(graph, own))
+    task = np.flatnonzero(free(graph, own))
+    row = work.rows_of(tasks.slice_id[task])
+    seen = row >= 0
+
+    def of(column: Float64 | Int64 | Int8, unknown: float) -> Any:  # noqa: ANN401  (any column)
+        if seen.all():
+            return column[row]
+        found = np.full(len(task), unknown, column.dtype)
+        found[seen] = column[row[seen]]
+        return found
+
+    kernels = Kernels(
+        kernel_class=tasks.kernel_class[task],
+        dtype=of(work.dtype, ElementType.UNKNOWN),
+        flops=of(work.flops, math.nan),
+        bytes=of(work.bytes, math.nan),
+        tiles=of(work.tiles, -1),
+    )
+    return Located(task, kernels, of(work.operand_bytes, math.nan))
 
 
 def _on_device(graph: TaskGraph) -> Bool:
@@ -117,14 +131,41 @@ def refuse(graph: TaskGraph) -> Accelerator:
     )
 
 
-def _durations(graph: TaskGraph, old: Machine, new: Machine, bound: Bound) -> Int64:
+def _anchor(graph: TaskGraph, base: Accelerator, set_before: ComputeAnchor | None) -> ComputeAnchor:
+    """The measured state; the present one where tasks were added or what they compute changed."""
+    holds = set_before is not None and set_before.work is graph.work
+    if set_before is not None and holds and len(set_before.dur_ns) == graph.n_tasks:
+        return set_before
+    return ComputeAnchor(dur_ns=graph.tasks.dur_ns, work=graph.work, device=base)
+
+
+def _from_anchor(
+    graph: TaskGraph,
+    known_work: Located,
+    anchor: ComputeAnchor,
+    machines: tuple[Machine, Machine],
+    bound: Bound,
+) -> Int64:
+    """Present times, by the ratio of the model's on the new device to those on the present one."""
+    old, new = machines
+    if anchor.dur_ns is graph.tasks.dur_ns:
+        return _durations(graph, known_work, old, new, bound)
+    measured = with_durations(graph, anchor.dur_ns)
+    measured_on = machine_of(anchor.device)
+    then_ns = _durations(measured, known_work, measured_on, old, bound)
+    now_ns = _durations(measured, known_work, measured_on, new, bound)
+    dur_ns = graph.tasks.dur_ns
+    ratio = np.divide(now_ns, then_ns, out=np.ones(len(dur_ns)), where=then_ns > 0)
+    return np.where(dur_ns == then_ns, now_ns, np.rint(dur_ns * ratio)).astype(np.int64)
+
+
+def _durations(
+    graph: TaskGraph, known_work: Located, old: Machine, new: Machine, bound: Bound
+) -> Int64:
     """Times of kernels, copies and memsets on the new device, ns."""
-    tasks = graph.tasks
+    tasks, task = graph.tasks, known_work.task
     dur_ns = tasks.dur_ns.copy()
-    task = compute_kernels(graph)
-    dur_ns[task] = roofline.scaled_ns(
-        tasks.dur_ns[task], kernels_of(graph, task), old, new, bound=bound
-    )
+    dur_ns[task] = roofline.scaled_ns(tasks.dur_ns[task], known_work.kernels, old, new, bound=bound)
     copies = np.flatnonzero(free(graph, np.isin(tasks.kind, (TaskKind.MEMCPY, TaskKind.MEMSET))))
     ratio = _copy_ratios(graph, copies, old, new, bound)
     overhead = np.minimum(tasks.dur_ns[copies], old.floor_ns)
@@ -162,27 +203,59 @@ def _linked(links: Fabric, device: Accelerator) -> Fabric:
     )
 
 
-def _told(graph: TaskGraph, old: Machine, new: Machine) -> tuple[str, ...]:
+def _placed(places: Topology, device: Accelerator) -> Topology:
+    """Ranks stay in their nodes; a link that joins no racks ends with the node."""
+    if _joins(device) is not None:
+        return places
+    return replace(places, domain_gpus=min(places.domain_gpus, places.gpus_per_node))
+
+
+def _domain_told(places: Topology, device: Accelerator) -> tuple[str, ...]:
+    joins = _joins(device)
+    if joins is None or joins <= places.domain_gpus:
+        return ()
+    return (
+        f"ranks stay in domains of {places.domain_gpus}, though the link of {device.name} joins "
+        f"{joins}: --topology FILE puts them in one",
+    )
+
+
+def _joins(device: Accelerator) -> int | None:
+    """GPUs of a domain that is wider than a node."""
+    joins = device.scale_up.joins if device.scale_up is not None else None
+    return joins if joins is not None and joins > BRIDGED else None
+
+
+def _told(graph: TaskGraph, known_work: Located, old: Machine, new: Machine) -> tuple[str, ...]:
     told = [
+        roofline.KNOWN_ERROR,
+        fits(graph.work.peak_bytes, _recorded_memory(graph, old), new.memory_bytes, new.name),
         f"{old.name} to {new.name} (catalog): {_rates(old, new)}",
-        f"{SOURCE}; {_coverage(graph)}",
-        KNOWN_ERROR,
+        f"utilisation is carried over; {_coverage(graph, known_work)}",
         "host and NICs stay; its scale-up link and PCIe come with the accelerator",
-        fits(graph.work.peak_bytes, old.memory_bytes, new.memory_bytes, new.name),
     ]
+    if roofline.gains_tf32(old, new):
+        told.append(
+            "fp32 products stay fp32 and convolutions become TF32, as by PyTorch's defaults"
+        )
     if old.maker != new.maker:
-        told.append("another maker's libraries run other kernels: the range is wider")
+        told.append(roofline.OTHER_MAKER_ERROR)
+    if min(old.power_share, new.power_share) < 1:
+        told.append(roofline.LOW_POWER_ERROR)
     return tuple(told)
+
+
+def _recorded_memory(graph: TaskGraph, old: Machine) -> float | None:
+    """Memory of the recorded device, as the trace lists it, else as the catalog does."""
+    return float(graph.work.memory_bytes) if graph.work.memory_bytes > 0 else old.memory_bytes
 
 
 def _rates(old: Machine, new: Machine) -> str:
     rates = [
         f"{dtype.name.lower()} {before / 1e12:.4g} to {after / 1e12:.4g} TFLOP/s"
         for dtype in SHOWN_TYPES
-        if dtype in old.native
-        and dtype in new.native
-        and (before := old.flops_per_s[dtype])
-        and (after := new.flops_per_s[dtype])
+        if dtype in old.native & new.native
+        for before, after in [(old.flops_per_s[dtype], new.flops_per_s[dtype])]
     ]
     memory = (
         f"memory {old.memory_bytes_per_s / 1e12:.3g} to {new.memory_bytes_per_s / 1e12:.3g} TB/s"
@@ -190,10 +263,9 @@ def _rates(old: Machine, new: Machine) -> str:
     return ", ".join((*rates, memory))
 
 
-def _coverage(graph: TaskGraph) -> str:
+def _coverage(graph: TaskGraph, known_work: Located) -> str:
     """For how much of the time the roofs are known."""
-    task = compute_kernels(graph)
-    kernels, dur_ns = kernels_of(graph, task), graph.tasks.dur_ns[task]
+    kernels, dur_ns = known_work.kernels, graph.tasks.dur_ns[known_work.task]
     matrix = np.isin(kernels.kernel_class, MATRIX)
     flops = _part(dur_ns, matrix, ~np.isnan(kernels.flops))
     moved = _part(dur_ns, ~matrix, ~np.isnan(kernels.bytes))

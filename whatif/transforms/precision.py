@@ -8,12 +8,12 @@ from msgspec import Struct
 from ingest.errors import ScenarioError, UsageError
 from ingest.vocab import ElementType
 from replay.graph.arrays import Int64, TaskGraph
-from replay.graph.work import Float64, KernelWork
+from replay.graph.work import KernelWork
 from whatif.models.kernels.machine import machine_of
-from whatif.models.kernels.precision import Recast, recast
-from whatif.models.kernels.roofline import MATRIX, PRECISION_ERROR, Kernels
+from whatif.models.kernels.precision import KNOWN_ERROR, Recast, recast
+from whatif.models.kernels.roofline import MATRIX
 from whatif.transforms.base import Applied, Context, with_durations
-from whatif.transforms.gpu import NO_DEVICE_WORK, compute_kernels, kernels_of, refuse
+from whatif.transforms.gpu import NO_DEVICE_WORK, Located, located, refuse
 from whatif.transforms.machine import known
 
 TYPES = ("bf16", "fp16", "fp8")
@@ -45,8 +45,8 @@ class Precision(
         """
         label = f"precision {self.dtype}"
         now = known(graph, context)
-        task = compute_kernels(graph)
-        if not len(task):
+        known_work = located(graph)
+        if not len(known_work.task):
             return Applied(graph=graph, label=label, context=context, no_effect=NO_DEVICE_WORK)
         device = now.device or refuse(graph)
         machine, target = machine_of(device), ElementType[self.dtype.upper()]
@@ -55,11 +55,10 @@ class Precision(
                 f"the matrix units of {device.name} do not take {self.dtype}",
                 hint=f"put an accelerator that does before it: --gpu H100 --precision {self.dtype}",
             )
-        kernels = kernels_of(graph, task)
         result = recast(
-            graph.tasks.dur_ns[task],
-            kernels,
-            _operand_bytes(graph, task),
+            graph.tasks.dur_ns[known_work.task],
+            known_work.kernels,
+            known_work.operand_bytes,
             machine,
             target,
             context.bound,
@@ -68,21 +67,14 @@ class Precision(
             reason = f"no kernel is known to work in a wider type than {self.dtype}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         dur_ns = graph.tasks.dur_ns.copy()
-        dur_ns[task] = result.dur_ns
-        changed = replace(with_durations(graph, dur_ns), work=_work(graph, task, result))
+        dur_ns[known_work.task] = result.dur_ns
+        changed = replace(with_durations(graph, dur_ns), work=_work(graph, known_work.task, result))
         return Applied(
             graph=changed,
             label=label,
             context=now,
-            assumptions=_told(graph, task, kernels, result, self.dtype),
+            assumptions=_told(graph, known_work, result, self.dtype),
         )
-
-
-def _operand_bytes(graph: TaskGraph, task: Int64) -> Float64:
-    row = graph.work.rows_of(graph.tasks.slice_id[task])
-    if not len(graph.work.slice_id):
-        return np.full(len(task), np.nan)
-    return np.where(row >= 0, graph.work.operand_bytes[row], np.nan)
 
 
 def _work(graph: TaskGraph, task: Int64, result: Recast) -> KernelWork:
@@ -93,19 +85,20 @@ def _work(graph: TaskGraph, task: Int64, result: Recast) -> KernelWork:
     dtype, size, operands = work.dtype.copy(), work.bytes.copy(), work.operand_bytes.copy()
     dtype[row[seen]] = result.dtype[seen]
     size[row[seen]] *= result.bytes_factor[seen]
-    operands[row[seen]] *= result.bytes_factor[seen]
+    operands[row[seen]] *= result.operand_factor[seen]
     return replace(work, dtype=dtype, bytes=size, operand_bytes=operands)
 
 
-def _told(
-    graph: TaskGraph, task: Int64, kernels: Kernels, result: Recast, dtype: str
-) -> tuple[str, ...]:
-    dur_ns = graph.tasks.dur_ns[task]
+def _told(graph: TaskGraph, known_work: Located, result: Recast, dtype: str) -> tuple[str, ...]:
+    kernels, dur_ns = known_work.kernels, graph.tasks.dur_ns[known_work.task]
     matrix = np.isin(kernels.kernel_class, MATRIX)
     total = max(int(dur_ns[matrix].sum()), 1)
     moved = int(dur_ns[matrix & result.changed].sum()) / total
     unknown = int(dur_ns[matrix & (kernels.dtype == ElementType.UNKNOWN)].sum()) / total
-    told = [f"{moved:.0%} of the time of matrix kernels moves to {dtype}, by its peak and bytes"]
+    told = [
+        KNOWN_ERROR[ElementType[dtype.upper()]],
+        f"{moved:.0%} of the time of matrix kernels moves to {dtype}, by its peak and bytes",
+    ]
     if unknown >= 0.01:  # noqa: PLR2004  (below, it rounds to nothing)
         told.append(f"{unknown:.0%} of it has a type that the trace does not tell, and stays")
     if dtype == "fp8":
@@ -118,5 +111,4 @@ def _told(
             "elementwise work, norms and reductions in single precision halve their bytes (range: "
             "they stay); optimizers stay"
         )
-    told += [PRECISION_ERROR, "collectives keep their type"]
-    return tuple(told)
+    return (*told, "collectives keep their type")

@@ -19,7 +19,6 @@ launched AS (
         k.dur,
         k.class,
         k.name_id,
-        k.grid,
         k.op_id,
         COALESCE(c.utid, -1) AS utid,
         COALESCE(c.ts, k.ts) AS at
@@ -40,12 +39,10 @@ SELECT
     j.dur AS dur_ns,
     COALESCE(j.class, 0)::TINYINT AS class,
     j.name_id,
-    COALESCE(LIST_PRODUCT(j.grid)::BIGINT, -1) AS blocks,
     COALESCE(j.counted_id, j.op_id, -1) AS op_id,
     COALESCE(j.flops, 'nan'::DOUBLE) AS flops,
     COALESCE(
-        DENSE_RANK() OVER (ORDER BY s.name_id, o.input_dims, o.input_type)
-        - 1, 0
+        DENSE_RANK() OVER (ORDER BY s.name_id, o.input_dims, o.input_type) - 1, 0
     ) AS shape
 FROM joined AS j
 LEFT JOIN store.cpu_op AS o ON o.id = COALESCE(j.counted_id, j.op_id)

@@ -78,7 +78,6 @@ def test_bytes_tell_what_is_handed_on_where_shapes_were_recorded() -> None:
         operand_bytes=np.full(2, np.nan),
         dtype=unknown.astype(np.int8),
         tiles=unknown,
-        blocks=unknown,
     )
     changed = fuse(replace(graph, work=work), Bound.LOW).graph
     assert kernel_us(changed) == pytest.approx([2 + 30 * (1 - 0.05), 30 * (1 - 0.5)])

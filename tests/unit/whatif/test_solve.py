@@ -54,8 +54,8 @@ def test_what_no_value_gives_cannot_be_reached_and_the_bound_is_told() -> None:
     step_ns = baseline_of(graph).replayed.mean_ns
     solution = found(graph, network(), step_ns - 400_001)
     assert solution.needed is None
-    assert solution.strongest.value == 1e6
-    assert solution.strongest.outcome.step_ns == step_ns - 400_000
+    assert solution.bound.value == 1e6
+    assert solution.bound.outcome.step_ns == step_ns - 400_000
 
 
 def test_a_slower_goal_tells_how_slow_it_may_be() -> None:
@@ -72,7 +72,7 @@ def test_a_factor_on_time_is_the_stronger_the_smaller() -> None:
     solution = found(graph, gemm(), step_ns - 750_000)
     assert solution.needed is not None
     assert solution.needed.value == pytest.approx(0.25, rel=CLOSE - 1)
-    assert solution.strongest.value == 0
+    assert solution.bound.value == 0
 
 
 def test_a_goal_that_needs_everything_taken_away_needs_nearly_zero() -> None:
@@ -119,7 +119,7 @@ def test_a_knob_of_which_no_value_fits_is_refused() -> None:
 
 
 def test_an_answer_that_turns_back_says_where() -> None:
-    """Two kernels in a row, one shorter and one longer with the knob: shortest in the middle."""
+    """Two kernels in a row that take 1/v and sqrt(v) ms: shortest, 1.89 ms, at v = 2 ** (2 / 3)."""
     build = GraphBuilder()
     build.kernel(0, "a", 1_000_000)
     build.kernel(0, "b", 1_000_000)
@@ -138,6 +138,9 @@ def test_an_answer_that_turns_back_says_where() -> None:
     assert solution.detour is not None
     before, after = solution.detour
     assert after.outcome.step_ns > before.outcome.step_ns
+    assert solution.bound.outcome.step_ns == pytest.approx(1_000_000 * 1.8899, rel=2e-3)
+    assert solution.needed == solution.bound
+    assert found(graph, one, 1_880_000).needed is None
 
 
 def test_a_knob_without_effect_does_not_move() -> None:

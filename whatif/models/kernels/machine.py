@@ -9,15 +9,18 @@ from whatif.models.hardware import Accelerator, Precision
 from whatif.models.kernels.shares import Shares, published
 
 FLOOR_NS: Mapping[str, float] = {"amd": 3_500.0, "nvidia": 2_000.0}
-"""Time of a kernel that does next to nothing, by maker: the fastest twentieth of the kernels in
-public traces last 1.6 to 2.7 us on H100 and B200, 1.7 to 2.9 us on MI300X (KellerJordan/
-modded-nanogpt, AMD-AGI/TraceLens)."""
+"""Time of a kernel that does next to nothing, by maker: the fastest tenth of the kernels in public
+traces last 1.3 to 3 us on V100, A100, H100, H200 and B200, and 2.2 to 3.8 us on MI300X (PyTorch,
+vLLM and xDiT; KellerJordan/modded-nanogpt, facebookresearch/HolisticTraceAnalysis,
+AMD-AGI/TraceLens)."""
 OTHER_FLOOR_NS = 2_500.0
 CACHE_BYTES_PER_CYCLE = 32.0
 """Of one SM or compute unit out of the shared cache: 4.9 TB/s on A100, 7.7 on H100, between what
 microbenchmarks reach and what the ports allow (64)."""
 LOW_POWER_W = 100.0
-"""Below it the peaks are far above what power allows."""
+LOW_POWER_SHARE = 0.67
+"""Below so many watts clocks fall under load: part of the usual share of the peak that L4, T4 and
+P4 keep in fp32 transformers (sitar-lab/NeuSight)."""
 USUAL_CLOCK_HZ = 1.7e9
 _PRECISIONS: Mapping[ElementType, tuple[Precision, ...]] = {
     ElementType.FP64: (Precision.FP64,),
@@ -54,7 +57,8 @@ class Machine:
     shares: Shares
     native: frozenset[ElementType]
     """Types that the device multiplies themselves."""
-    is_low_power: bool
+    power_share: float
+    """Part of its architecture's share of the peak that its power allows."""
 
 
 def machine_of(device: Accelerator, shares: Shares | None = None) -> Machine:
@@ -95,7 +99,7 @@ def machine_of(device: Accelerator, shares: Shares | None = None) -> Machine:
         clock_hz=clock_hz,
         floor_ns=FLOOR_NS.get(maker, OTHER_FLOOR_NS),
         pcie_bytes_per_s=None if device.pcie is None else device.pcie.one_way_bytes_per_s.value,
-        is_low_power=device.tdp_w is not None and device.tdp_w.value < LOW_POWER_W,
+        power_share=_power_share(device),
         shares=published() if shares is None else shares,
     )
 
@@ -104,6 +108,11 @@ def _first(device: Accelerator, precisions: tuple[Precision, ...]) -> float | No
     return next(
         (peak for each in precisions if (peak := device.peak_flops_per_s(each)) is not None), None
     )
+
+
+def _power_share(device: Accelerator) -> float:
+    is_low = device.tdp_w is not None and device.tdp_w.value < LOW_POWER_W
+    return LOW_POWER_SHARE if is_low else 1.0
 
 
 def _maker(device: Accelerator) -> str:

@@ -1,4 +1,4 @@
-"""Which part of its published peaks an architecture reaches, and how far readings of it disagree."""
+"""Which part of its published peaks an architecture reaches, and how far readings disagree."""
 
 import math
 from collections.abc import Sequence
