@@ -14,7 +14,8 @@ from whatif.answers import Answers
 from whatif.models.bound import Bound
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
-from whatif.study import apply_all, study
+from whatif.stacking import Stacking
+from whatif.study import study
 from whatif.transforms.host_network import HostNetwork, over_network, recorded_rate
 from whatif.transforms.host_transfers import moving_ns, receivers_last, with_moving
 from whatif.transforms.net import NetLatency
@@ -126,7 +127,7 @@ def test_the_delay_of_the_recording_is_told_to_the_couplings() -> None:
     graph = reduced(120.0)
     said = Recorded(net="1Gbps", net_latency="1ms")
     scenario = Scenario(base=said, transforms=(NetLatency(time="3ms"),))
-    changed = apply_all(graph, scenario)
+    changed = Stacking(graph).made(scenario)
     hops = 4 * SIZE / 2 / (2 << 20)
     assert changed.context.recorded_latency_ns is not None
     assert changed.context.recorded_latency_ns[0] == pytest.approx(hops * MS)
