@@ -1,16 +1,18 @@
 """Variants of one run replayed, with what runs at the same time taken into account."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from replay.engine.batch import replay_batch
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.engine.settle import Coupling, settle
+from replay.engine.settle import Coupling, settle, settle_batch
 from replay.graph.arrays import Int64, TaskGraph
 from replay.results.metrics import StepTimes, step_times, step_times_of_ends
+from whatif.couplings.host_overlap import HostOverlap
 from whatif.couplings.registry import couplings_of
+
+ROUGH = (HostOverlap,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +50,32 @@ class Answers:
             return plain, replay(plain, residuals=self.residuals)
         return settle(plain, self.couplings, residuals=self.residuals)
 
+    def assumptions(self, plain: TaskGraph, schedule: Schedule) -> tuple[str, ...]:
+        """What the couplings that change durations of a variant take for granted."""
+        return tuple(
+            coupling.assumption
+            for coupling in self.couplings
+            if (coupling.durations(plain, schedule) != plain.tasks.dur_ns).any()
+        )
+
+    @property
+    def without_rough(self) -> "Answers | None":
+        """The same without what is read off a few operators of the run; None where nothing is."""
+        kept = tuple(each for each in self.couplings if not isinstance(each, ROUGH))
+        return None if len(kept) == len(self.couplings) else replace(self, couplings=kept)
+
     def step_times(self, plain: TaskGraph) -> StepTimes:
         """Boundaries of the steps of a variant."""
         return step_times(*self.settled(plain))
 
     def step_times_of_all(self, plain: Sequence[TaskGraph]) -> list[StepTimes]:
         """The same for many, at once."""
-        if not self.couplings and self.residuals and plain:
-            ends = replay_batch(plain, plain[0].boundaries.task)
-            return [step_times_of_ends(plain[0], ends_ns) for ends_ns in ends]
-        with ThreadPoolExecutor() as pool:  # the compiled passes hold no lock
-            return list(pool.map(self.step_times, plain))
+        assert self.residuals, "strict replays are not replayed in batches"
+        if not plain:
+            return []
+        at = plain[0].boundaries.task
+        if self.couplings:
+            ends = settle_batch(plain, self.couplings, at)
+        else:
+            ends = replay_batch(plain, at)
+        return [step_times_of_ends(plain[0], ends_ns) for ends_ns in ends]

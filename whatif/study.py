@@ -81,7 +81,11 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         no_effect = (*no_effect, _why_unmoved(graph, settled, baseline))
     return Study(
         labels=changed.labels,
-        assumptions=(*changed.assumptions, *_of_missing_ranks(changed.graph)),
+        assumptions=(
+            *changed.assumptions,
+            *answers.assumptions(changed.graph, schedule),
+            *_of_missing_ranks(changed.graph),
+        ),
         no_effect=no_effect,
         replayed_ns=replayed_ns,
         step_ns=predicted.mean_ns,
@@ -141,6 +145,8 @@ def _bounds(base: _Base, answers: Answers, predicted: StepTimes) -> Iterator[int
         yield round(int(strict.mean_ns) * int(baseline.replayed.mean_ns) / baseline.strict.mean_ns)
     for bound in (Bound.LOW, Bound.HIGH):
         yield _step_ns(answers, apply_all(graph, scenario, bound).graph)
+    if (rougher := answers.without_rough) is not None:
+        yield _step_ns(rougher, base.changed.graph)
     yield from _with_missing_ranks(base, answers)
     if (graph.edges.kind == EdgeKind.SM_FULL).any():
         without = without_edges(graph, EdgeKind.SM_FULL)
@@ -179,10 +185,9 @@ def _without_one_step(predicted: StepTimes) -> Iterator[int]:
 
 
 def _why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
-    if changed.n_tasks != graph.n_tasks:
-        return ANOTHER_PATH
-    before, after = graph.tasks, changed.tasks
-    touched: Bool = (before.dur_ns != after.dur_ns) | (before.residual_ns != after.residual_ns)
+    n_tasks, before, after = graph.n_tasks, graph.tasks, changed.tasks
+    touched: Bool = before.dur_ns != after.dur_ns[:n_tasks]
+    touched |= before.residual_ns != after.residual_ns[:n_tasks]
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
     only_transfers = bool((before.kind[touched] == TaskKind.TRANSFER).all())

@@ -1,7 +1,9 @@
 """Which ranks share a scale-up domain, a node and a site: what a collective's bytes must cross."""
 
+from collections import deque
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import is_
 
 import numpy as np
 
@@ -218,8 +220,29 @@ def spread(graph: TaskGraph, topology: Topology) -> Spread:
     """Where the members of each collective lie, those that are not in the files among them.
 
     Members in the files tell where all are there; else the communicator does, and where its ranks
-    are not known either, its size: as if they were neighbours.
+    are not known either, its size: as if they were neighbours. The last results are kept, since
+    what-ifs share the columns that they do not change.
     """
+    depends_on = _members(graph)
+    for columns, places, known in tuple(_RECENT):
+        if places == topology and all(map(is_, columns, depends_on)):
+            return known
+    found = _spread(graph, topology)
+    _RECENT.append((depends_on, topology, found))
+    return found
+
+
+_RECENT: deque[tuple[tuple[object, ...], Topology, Spread]] = deque(maxlen=8)
+
+
+def _members(graph: TaskGraph) -> tuple[object, ...]:
+    """All that says who the members of collectives are."""
+    tasks, calls = graph.tasks, graph.collectives
+    of_calls = (calls.group, calls.members_seen, calls.members_expected)
+    return (tasks.kind, tasks.rank, tasks.collective, *of_calls, graph.groups)
+
+
+def _spread(graph: TaskGraph, topology: Topology) -> Spread:
     calls = graph.collectives
     number, rank = _members_seen(graph)
     domains, largest = _counts(number, topology.domain_of(rank), len(calls.kind))

@@ -84,6 +84,13 @@ def whatif(
             help="Gradient buckets of N MiB (DDP's bucket_cap_mb), re-cut from the recorded ones.",
         ),
     ] = None,
+    compress: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOW",
+            help="Send gradients as fp8, bf16 or topk:0.01; HOW@SELECTOR for other collectives.",
+        ),
+    ] = None,
     network_scale: Annotated[
         list[str] | None,
         typer.Option(

@@ -11,6 +11,7 @@ from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
 from whatif.transforms.bucket import BucketMb
+from whatif.transforms.compress import Compress
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
@@ -92,6 +93,11 @@ def _precision(value: str) -> Transform:
     return Precision(dtype=value)
 
 
+def _compress(value: str) -> Transform:
+    method, _, where = value.partition("@")
+    return Compress(method=method, where=where)
+
+
 def _network_scale(value: str) -> Transform:
     return NetworkScale(factor=_number("--network-scale", value))
 
@@ -126,6 +132,7 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "in_network": _in_network,
     "collective_algo": _collective_algo,
     "bucket_mb": _bucket_mb,
+    "compress": _compress,
     "network_scale": _network_scale,
     "scale": _scale,
     "remove": _remove,

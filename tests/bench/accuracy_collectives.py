@@ -17,13 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ingest.pipeline import IngestOptions, open_run
 from ingest.vocab import CollectiveKind
+from replay.graph.build import build
 from tests.bench.collective_rivals import alpha_beta_ns, nccl_ns
 from tests.bench.collective_sweeps import (
+    AMPERE,
     BLACKWELL,
     HOPPER,
     MI300,
     SWEEPS,
+    V100,
     Measured,
     read,
 )
@@ -33,6 +37,7 @@ from whatif.models.collectives.calls import Bool, Float64, Int64, inside_one_nod
 from whatif.models.collectives.constants import OTHER, OWN_HOP_NS, SHIPPED, SILICON, Constants
 from whatif.models.collectives.curves import Curves, rising
 from whatif.models.collectives.links import Tuning, links_of
+from whatif.models.collectives.model import model_ns as absolute_ns
 from whatif.models.collectives.move import Move, Situation
 from whatif.models.fabric import Algorithm
 
@@ -84,6 +89,7 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     UNSEEN: (
         ("8xA100 HDR", "16xA100 HDR"),
+        ("8xA100-80", "16xA100 HDR"),
         ("8xA100-80", "16xA100 EFAv1"),
         ("8xH100 p5", "16xH100 EFA"),
         ("8xH100 p5", "96xH100 SHARP"),
@@ -93,7 +99,7 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
         ("72xGB200", "128xGB200"),
     ),
     GIVEN: (
-        ("8xA100 HDR", "16xA100 HDR"),
+        ("8xA100-80", "16xA100 HDR"),
         ("8xA100-80", "16xA100 EFAv1"),
         ("8xH100 p5", "16xH100 EFA"),
         ("8xMI300X", "16xMI300X RoCE"),
@@ -109,7 +115,10 @@ HOST_NS = 20_000.0
 nccl-tests takes 40.1 us that way and 20.3 us with a process per GPU."""
 HOPS_OF = ("hdr", "p5", "aac14")
 """Networks whose hop is near that of others; EFA v1 and RoCE under ROCm 6.3 take 70 us and more."""
+FROM_TRACES = ("volta",)
+"""Generations whose only sweep has the host's part in it."""
 FILL_GRID = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+LATER_GRID = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 ONE_STEP = replace(
     SHIPPED, silicon={name: replace(one, step_factor=1.0) for name, one in SILICON.items()}
 )
@@ -120,8 +129,9 @@ def fit(sweeps: Sequence[Measured]) -> Constants:
     steps = {
         name: replace(one, step_factor=_step_factor(sweeps, name) or OTHER.step_factor)
         for name, one in SILICON.items()
+        if name not in FROM_TRACES
     }
-    constants = replace(SHIPPED, silicon=steps)
+    constants = replace(SHIPPED, silicon={**SILICON, **steps})
     hops = [hop_ns(one, constants) for one in sweeps if _tells_hop(one)]
     constants = replace(constants, hop_ns=float(np.exp(np.mean(np.log(hops)))))
     fracs: dict[str, list[float]] = defaultdict(list)
@@ -130,7 +140,8 @@ def fit(sweeps: Sequence[Measured]) -> Constants:
             fracs[measured.sweep.family].append(frac)
     middle = np.median([np.median(of_family) for of_family in fracs.values()])
     constants = replace(constants, net_frac=float(middle))
-    return replace(constants, fill_frac=_fill_frac(sweeps, constants))
+    constants = replace(constants, fill_frac=_fill_frac(sweeps, constants))
+    return replace(constants, later_hops=_later_hops(sweeps, constants))
 
 
 def _absolute_ns(measured: Measured, constants: Constants, tuning: Tuning) -> Float64:
@@ -159,7 +170,12 @@ def _tells_hop(measured: Measured) -> bool:
 
 
 def hop_ns(measured: Measured, constants: Constants) -> float:
-    """Hop between nodes that explains the smallest call of a sweep."""
+    """Hop between nodes that explains the smallest undisturbed call of a sweep."""
+    measured = replace(
+        measured,
+        size_bytes=measured.size_bytes[measured.judged],
+        time_ns=measured.time_ns[measured.judged],
+    )
     without, once = (
         _absolute_ns(measured, replace(constants, hop_ns=hop), Tuning())[0] for hop in (1e3, 2e3)
     )
@@ -189,8 +205,19 @@ def _fill_frac(sweeps: Sequence[Measured], constants: Constants) -> float:
     return min(errors, key=lambda frac: errors[frac])
 
 
-def _log_error(measured: Measured, constants: Constants) -> float:
-    rows = measured.judged & (measured.size_bytes >= MIB)
+def _later_hops(sweeps: Sequence[Measured], constants: Constants) -> float:
+    """That of the grid with the least error between nodes, each network with its own hop."""
+    between = [one for one in sweeps if one.sweep.nodes > 1 and one.size_bytes[0] < SMALL_BYTES]
+    errors = {}
+    for hops in LATER_GRID:
+        tried = replace(constants, later_hops=hops)
+        own = [(one, replace(tried, hop_ns=max(hop_ns(one, tried), 1e3))) for one in between]
+        errors[hops] = float(np.mean([_log_error(*pair, above=0) for pair in own]))
+    return min(errors, key=lambda hops: errors[hops])
+
+
+def _log_error(measured: Measured, constants: Constants, *, above: int = MIB) -> float:
+    rows = measured.judged & (measured.size_bytes >= above)
     ratio = _absolute_ns(measured, constants, Tuning()) / measured.time_ns
     return float(np.median(np.abs(np.log(ratio[rows]))))
 
@@ -210,10 +237,15 @@ class Outcome:
 
     @property
     def inside(self) -> Bool:
-        """Truths within the printed range, if that says anything."""
+        """Truths within the printed range."""
         held: Bool = (self.low <= 1.0) & (self.high >= 1.0)
-        held &= self.high <= WIDEST * self.low
         return held
+
+    @property
+    def narrow(self) -> Bool:
+        """Ranges that say something."""
+        narrow: Bool = self.high <= WIDEST * self.low
+        return narrow
 
     @property
     def width(self) -> float:
@@ -367,9 +399,9 @@ def pair_table(results: Sequence[Outcome], *, ranged: bool) -> Iterable[str]:
     """One row per pair: median errors, and how often the range held the truth."""
     yield (
         "| from | to | sizes | model, >= 1 MiB | alpha-beta | NCCL | model, below | alpha-beta "
-        "| NCCL | in range | width |"
+        "| NCCL | in range | and it < 2x | width |"
     )
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for one in results:
         large = one.size_bytes >= MIB
         cells = [
@@ -377,14 +409,19 @@ def pair_table(results: Sequence[Outcome], *, ranged: bool) -> Iterable[str]:
             for rows in (large, ~large)
             for ratio in (one.model, one.alpha_beta, one.nccl)
         ]
-        ends = [f"{100 * one.inside.mean():.0f} %", f"{one.width:.2f}x"] if ranged else ["", ""]
+        shares = [one.inside.mean(), (one.inside & one.narrow).mean()]
+        ends = [f"{100 * share:.0f} %" for share in shares]
+        ends = [*ends, f"{one.width:.2f}x"] if ranged else [""] * 3
         yield f"| {' | '.join([one.base, one.target, str(len(large)), *cells, *ends])} |"
 
 
 def summary(found: dict[str, list[Outcome]]) -> Iterable[str]:
     """One row per group: pairs that meet the aim, the median pair, the worst by name."""
-    yield "| pairs | >= 1 MiB: within 10 % | median pair | worst | below: within 20 % | worst |"
-    yield "|---|--:|--:|---|--:|---|"
+    yield (
+        "| pairs | >= 1 MiB: within 10 % | median pair | worst | below: within 20 % | worst "
+        "| in range | and it < 2x | median width |"
+    )
+    yield "|---|--:|--:|---|--:|---|--:|--:|--:|"
     for group, results in found.items():
         cells = []
         for aim, is_large in ((0.10, True), (0.20, False)):
@@ -394,14 +431,65 @@ def summary(found: dict[str, list[Outcome]]) -> Iterable[str]:
                 if (rows := (one.size_bytes >= MIB) == is_large).any()
             }
             if not errors:
-                cells += ["", ""]
+                cells += ["", "", ""] if is_large else ["", ""]
                 continue
             worst = max(errors, key=lambda name: errors[name])
             cells.append(f"{sum(error <= aim for error in errors.values())} of {len(errors)}")
             if is_large:
                 cells.append(f"{100 * np.median(list(errors.values())):.0f} %")
             cells.append(f"{worst}: {100 * errors[worst]:.0f} %")
+        cells += _ranges(results) if group != SAME else [""] * 3
         yield f"| {group} | {' | '.join(cells)} |"
+
+
+def _ranges(results: Sequence[Outcome]) -> list[str]:
+    inside = np.concatenate([one.inside for one in results])
+    narrow = np.concatenate([one.narrow for one in results])
+    width = np.median(np.concatenate([one.high / one.low for one in results]))
+    shares = [f"{100 * held.mean():.0f} %" for held in (inside, inside & narrow)]
+    return [*shares, f"{width:.2f}x"]
+
+
+TRACES = {
+    "h100x8_nanogpt_12-11": HOPPER,
+    "h100x4_torchtitan_fsdp_A": HOPPER,
+    "a100x8_megatron_tp8": AMPERE,
+    "v100x8_dlrm": V100,
+}
+"""Sets of traces with all members of collectives of recorded size."""
+
+
+def trace_table(shared: Path) -> Iterable[str]:
+    """What the model says without any measured time, against kernels in traces."""
+    yield "| traces | collective | calls | median | measured / model: median | middle half |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for name, fabric in TRACES.items():
+        with open_run(
+            sorted((shared / "traces" / name).glob("*.gz")), options=IngestOptions(cache=False)
+        ) as run:
+            graph = build(run.store).graph
+        calls = graph.collectives
+        kind = calls.kind.astype(np.int64)
+        members = calls.members_expected.astype(np.int64)
+        model_ns = absolute_ns(inside_one_node(kind, calls.size_bytes, members), fabric)
+        judged = (calls.members_seen >= members) & (calls.size_bytes > 0) & (members > 1)
+        for key in np.unique(kind[judged]):
+            for large in (True, False):
+                rows = judged & (kind == key) & ((calls.size_bytes >= MIB) == large)
+                if not rows.any():
+                    continue
+                ratio = calls.transfer_ns[rows] / model_ns[rows]
+                first, middle, third = np.quantile(ratio, [0.25, 0.5, 0.75])
+                word = CollectiveKind(key).name.lower()
+                cells = [
+                    name,
+                    f"{word}, {'>=' if large else '<'} 1 MiB",
+                    str(int(rows.sum())),
+                    f"{np.median(calls.transfer_ns[rows]) / 1e3:.0f} us",
+                    f"{middle:.2f}",
+                    f"{first:.2f} to {third:.2f}",
+                ]
+                yield f"| {' | '.join(cells)} |"
 
 
 def section(shared: Path) -> str:
@@ -413,6 +501,7 @@ def section(shared: Path) -> str:
         lines += ["", f"**{group[0].upper()}{group[1:]}**", ""]
         lines += pair_table(results, ranged=group != SAME)
     lines += ["", *WORDS_OF_COUNTS, "", *count_table(tables)]
+    lines += ["", *WORDS_OF_TRACES, "", *trace_table(shared)]
     return "\n".join(lines)
 
 
@@ -420,13 +509,14 @@ WORDS = (
     "Public sweeps of nccl-tests and rccl-tests; the sweep of one system plays the trace and is "
     "moved to another system, GPU count or node count at the same size. Constants that come from "
     "sweeps (latency factor of a generation, hop between nodes, part of the NIC's rate, weight of "
-    "the pipeline term) are fitted again without all sweeps of the predicted machine.",
+    "the pipeline term, longer steps of large messages) are fitted again without all sweeps of the "
+    "predicted machine.",
 )
 WORDS_OF_PAIRS = (
     "Median of |predicted / measured - 1| over the sizes of a pair, from 1 KiB on. *alpha-beta*: "
     "latency and bandwidth fitted on the base, bytes moved by the ratio of the links' rates. "
     "*NCCL*: the measured time times the ratio of NCCL's own formula. *In range*: truths inside "
-    "low..high, where that is narrower than 2x. Sweeps by one process for all GPUs or by torch "
+    "low..high; a range wider than 2x says little. Sweeps by one process for all GPUs or by torch "
     "(A100-40, A100 stas, A100 HDR up to 8, H100, H200, B200 and V100) have the host's launches in "
     "their small times: they are judged only where a call takes 1.5 times their smallest. Three "
     "times of more than twice that of a larger call are not judged either.",
@@ -435,6 +525,12 @@ WORDS_OF_COUNTS = (
     "Large all-reduces of 2 to 8 GPUs of a node, by ring and as the library likes (with more than "
     "4 H200 or 5 B200 in the switch); from the first and from the last row of each machine to all "
     "others. No constant was fitted on them.",
+)
+
+
+WORDS_OF_TRACES = (
+    "Kernels of traces, which no constant but V100's latency was fitted on, against the model "
+    "without any measured time (transfers, from the moment when the last member has come).",
 )
 
 

@@ -21,11 +21,12 @@ from replay.graph.arrays import Int64, TaskGraph
 from replay.graph.build import build
 from replay.results.fidelity import Baseline, baseline
 from replay.results.metrics import breakdown
-from whatif.answers import Answers
 from whatif.models import gloo
-from whatif.models.bound import Bound
-from whatif.transforms.base import Context
-from whatif.transforms.host_network import HostNetwork, over_network
+from whatif.recorded import Recorded
+from whatif.scenario import Scenario
+from whatif.study import study
+from whatif.transforms.net import Net, NetLatency
+from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.scale import Scale
 from whatif.unprofiled import without_profiler
 
@@ -96,6 +97,10 @@ class Row:
     true_ms: float
     scaled: float
     """The predicted ratio times the base step timed without the profiler."""
+    inside: bool
+    """The measured step lies in the printed range, scaled likewise."""
+    width: float
+    """Of that range, of the prediction."""
     unprofiled: float | None
     """The prediction that starts from that step; None where no speed of the host meets it."""
     naive: float
@@ -180,12 +185,15 @@ def _change(base: Setting, other: Setting) -> str | None:
 
 
 def _row(base: Setting, other: Setting, change: str) -> Row:
-    ratio = _predicted_ns(base.graph, base.base, base, other) / base.base.replayed.mean_ns
+    answer = study(base.graph, base.base, _scenario(base, other))
+    scale = base.step_ms / answer.replayed_ns
     return Row(
         name=f"{base.experiment} {base.name} -> {other.name}",
         change=change,
         true_ms=other.step_ms,
-        scaled=ratio * base.step_ms / other.step_ms - 1,
+        scaled=answer.step_ns * scale / other.step_ms - 1,
+        inside=answer.low_ns * scale <= other.step_ms <= answer.high_ns * scale,
+        width=(answer.high_ns - answer.low_ns) / answer.step_ns,
         unprofiled=_unprofiled(base, other),
         naive=_naive_ms(base, other) / other.step_ms - 1,
     )
@@ -196,29 +204,34 @@ def _unprofiled(base: Setting, other: Setting) -> float | None:
         graph, start, _ = without_profiler(base.graph, base.base, Nanos(round(base.step_ms * 1e6)))
     except ScenarioError:
         return None
-    return _predicted_ns(graph, start, base, other) / 1e6 / other.step_ms - 1
+    answer = study(graph, start, _scenario(base, other))
+    return answer.step_ns / 1e6 / other.step_ms - 1
 
 
-def _predicted_ns(graph: TaskGraph, start: Baseline, base: Setting, other: Setting) -> int:
-    network = HostNetwork(
-        base_bytes_per_s=base.rate,
-        new_bytes_per_s=_new_rate(base, other),
-        base_delay_ns=base.delay_ns,
-        new_delay_ns=other.delay_ns,
-    )
-    moved = over_network(graph, network, Bound.NOMINAL)
-    plain, factor = moved.graph, _host_factor(base, other)
+def _scenario(base: Setting, other: Setting) -> Scenario:
+    """The flags that say what differs."""
+    changes: list[Transform] = []
+    if base.rate != other.rate:
+        changes.append(Net(rate=_gbit(other.rate or NO_LIMIT)))
+    if base.delay_ns != other.delay_ns:
+        changes.append(NetLatency(time=_ms(other.delay_ns)))
+    factor = _host_factor(base, other)
     if factor != 1:
-        plain = Scale(where="class:host", factor=factor).apply(plain, Context()).graph
-    latency_ns = moved.recorded_latency_ns
-    answers = Answers.of(graph, start.schedule, recorded_latency_ns=latency_ns)
-    return int(answers.step_times(plain).mean_ns)
+        changes.append(Scale(where="class:host", factor=factor))
+    recorded = Recorded(
+        net=None if base.rate is None else _gbit(base.rate),
+        net_latency=_ms(base.delay_ns) if base.delay_ns else None,
+    )
+    needs_base = any(asks_for_machine(change) for change in changes)
+    return Scenario(base=recorded if needs_base else Recorded(), transforms=tuple(changes))
 
 
-def _new_rate(base: Setting, other: Setting) -> BytesPerSecond | None:
-    if base.rate == other.rate:
-        return None
-    return other.rate or NO_LIMIT
+def _gbit(rate: BytesPerSecond) -> str:
+    return f"{rate / GBIT:g}Gbps"
+
+
+def _ms(time_ns: Nanos) -> str:
+    return f"{time_ns / 1e6:g}ms"
 
 
 def _host_factor(base: Setting, other: Setting) -> float:
@@ -254,8 +267,11 @@ def _calls(graph: TaskGraph) -> gloo.HostCalls:
 
 
 def _summary(judged: Sequence[Row], noise: Sequence[Row]) -> Iterator[str]:
-    yield "| experiment | predictions | scaled: median, p90 | --unprofiled-step | naive |"
-    yield "|---|---:|---:|---:|---:|"
+    yield (
+        "| experiment | predictions | scaled: median, p90 | inside the range, its median width "
+        "| --unprofiled-step | naive |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|"
     network = [row for row in judged if row.change != "batch x2"]
     names = sorted({row.name.split()[0] for row in network})
     for name in names:
@@ -271,8 +287,17 @@ def _summary(judged: Sequence[Row], noise: Sequence[Row]) -> Iterator[str]:
 
 def _summary_line(name: str, rows: Sequence[Row]) -> str:
     unprofiled = [row.unprofiled for row in rows if row.unprofiled is not None]
-    columns = ([row.scaled for row in rows], unprofiled, [row.naive for row in rows])
-    return f"| {name} | {len(rows)} | {' | '.join(spread(column) for column in columns)} |"
+    inside = sum(row.inside for row in rows) / len(rows)
+    width = float(np.median([row.width for row in rows]))
+    cells = (
+        name,
+        str(len(rows)),
+        spread([row.scaled for row in rows]),
+        f"{inside:.0%}, {width:.0%}",
+        spread(unprofiled),
+        spread([row.naive for row in rows]),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def spread(errors: Sequence[float]) -> str:

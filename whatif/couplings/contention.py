@@ -32,6 +32,16 @@ class Contention:
     bytes_ns: Float64
     """The same, if alone."""
 
+    @property
+    def assumption(self) -> str:
+        """In words."""
+        return "transfers that overlap on one link share it: their bytes, not their latency"
+
+    @property
+    def watched(self) -> Int64:
+        """All of them."""
+        return self.task
+
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations with the transfers sharing their links as they overlap in `schedule`."""
         return self._with_added(plain)._durations(plain, schedule)

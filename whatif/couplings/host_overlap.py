@@ -61,6 +61,20 @@ class HostOverlap:
 
     ranks: tuple[_Rank, ...]
 
+    @property
+    def assumption(self) -> str:
+        """In words."""
+        slowest = max(1.0 / rank.kept_frac for rank in self.ranks)
+        return (
+            f"host work beside host transfers takes up to {slowest:.2f} times as long, as equal "
+            "operators of this run did; the range also holds the answer without that"
+        )
+
+    @property
+    def watched(self) -> Int64:
+        """Host work and transfers."""
+        return np.concatenate([ids for rank in self.ranks for ids in (rank.task, rank.transfer)])
+
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations of host work beside the transfers of `schedule`."""
         dur_ns = plain.tasks.dur_ns.copy()

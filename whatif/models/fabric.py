@@ -68,7 +68,7 @@ class Fabric:
     """Share of one accelerator in the NICs of its node."""
     net_latency_ns: float | None = None
     """One way, of a small message on the wire between nodes: 2 000 to 5 000 on InfiniBand and RoCE.
-    Library and NIC add 8 us of their own to it. None: 4 500, the middle of what was measured."""
+    Library and NIC add 8 us of their own to it. None: 4 000, the middle of what was measured."""
     wan_bytes_per_s: float | None = None
     """Share of one accelerator in the link between sites."""
     wan_latency_ns: float | None = None

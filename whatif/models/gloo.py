@@ -28,7 +28,8 @@ NO_DELAY = Nanos(0)
 TWO = 2
 SOURCE = (
     "gloo model: fixed cost and delay per step of its algorithms, bytes over the rate, no faster "
-    "than a core sends them"
+    "than a core sends them; the range has 15 % more or less of what changes (measured runs: 3.5 % "
+    "of the step off at the median, 11 % at the 90th percentile)"
 )
 SEGMENT_BYTES = 1 << 20
 """Largest segment of a ring all-reduce (`kMaxSegmentSize`)."""
@@ -50,6 +51,9 @@ CORE_NS_PER_BYTE_OF_MESSAGE = 0.45
 """The same for a message, which a core only sends or receives: 16 MB in 8 ms."""
 CORE_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.5, Bound.HIGH: 1.5}
 """Cores differ by as much."""
+CHANGE_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.85, Bound.HIGH: 1.15}
+"""Of how much longer or shorter a call becomes: single collectives of 1 to 16 MB were predicted from
+one network to another with an error of 11 % at the 90th percentile."""
 LEAST_TELLING_BYTES = 1 << 18
 """Calls that move less tell no rate: their time is fixed cost."""
 
@@ -190,8 +194,9 @@ def _change_ns(
     of_payload_ns = np.where(
         after_ns > before_ns, (after_ns - before_ns) / _overhead(calls), -np.inf
     )
-    of_link_ns = np.maximum(moving_ns * (ratio - 1.0), of_payload_ns)
-    change_ns = np.where(wire_ns >= core_ns, of_link_ns, after_ns - before_ns)
+    change_ns = np.where(wire_ns >= core_ns, moving_ns * (ratio - 1.0), after_ns - before_ns)
+    change_ns = np.maximum(CHANGE_SHARE[bound] * change_ns, of_payload_ns)
+    change_ns = np.maximum(change_ns, -typical_ns)
     return np.where(calls.kind == CollectiveKind.BARRIER, 0.0, change_ns)
 
 

@@ -60,8 +60,9 @@ class InNetwork(
             concerned=_reduced_on_gpus(graph),
             why_none="no collective of this run is an all-reduce of GPUs",
             why_same=f"it is {self.state} already",
+            only_library=True,
             why_unmoved=self._why_unmoved(graph, now),
-            why_others_stay="only all-reduces are reduced in switches",
+            why_others_stay="no switch can reduce them, or none is faster",
             told=(_as_library(now),),
         )
         return relinked(graph, context, change)
@@ -126,8 +127,9 @@ class CollectiveAlgo(
             concerned=able[graph.collectives.kind] & ~graph.collectives.on_host,
             why_none=f"no collective of this run can be done by `{algorithm}`",
             why_same=f"`{algorithm}` is forced already",
+            only_library=True,
             why_unmoved=_why_kept(graph, now, algorithm),
-            why_others_stay=f"`{algorithm}` cannot do them",
+            why_others_stay=f"`{algorithm}` cannot do them, or is what they take",
             told=(_as_library(now),),
         )
         return relinked(graph, context, change)

@@ -15,6 +15,7 @@ from whatif.transforms.gradients import NO_GRADIENTS, gradient_reductions, seque
 from whatif.transforms.machine import known
 from whatif.transforms.ready import Ready
 from whatif.transforms.rebucket import rebuilt
+from whatif.transforms.retime import with_rate_of_hosts
 
 MIB = 1 << 20
 MOST_MIB = 1_000_000.0
@@ -86,6 +87,6 @@ class BucketMb(
         return Applied(
             graph=rebuilt(ready, now, changed),
             label=label,
-            context=replace(now, anchor=None),
+            context=replace(with_rate_of_hosts(graph, now), anchor=None),
             assumptions=tuple(told),
         )

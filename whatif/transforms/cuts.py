@@ -160,10 +160,12 @@ def _beside_launches(ready: Ready, sequence: Sequence, ends: Int64, ready_ns: In
 def _first_ready_ns(launched_ns: Int64, sequence: Sequence) -> Int64:
     """When the first byte was ready on each rank, at the pace of those after the first bucket."""
     later = int(sequence.ends[-1] - sequence.sizes[0])
+    first: Int64 = launched_ns[:, 0]
     if later <= 0:
-        return np.array(launched_ns[:, 0])
-    pace = (launched_ns[:, -1] - launched_ns[:, 0]) / later
-    return np.rint(launched_ns[:, 0] - np.maximum(pace, 0) * sequence.sizes[0]).astype(np.int64)
+        return first
+    pace = (launched_ns[:, -1] - first) / later
+    earlier: Int64 = np.rint(pace * sequence.sizes[0]).astype(np.int64)
+    return first - earlier
 
 
 def _launcher(graph: TaskGraph, transfer: Int64) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ingest.units import BytesPerSecond, Nanos, Rate
+from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Float64, Int64, TaskGraph
 from whatif.models import gloo
@@ -76,7 +76,7 @@ def over_network(graph: TaskGraph, network: HostNetwork, bound: Bound) -> Moved:
     return Moved(
         graph=replace(changed, collectives=new_calls),
         recorded_latency_ns=_per_collective(graph, task, base_latency_ns),
-        assumptions=(told, gloo.SOURCE),
+        assumptions=(*told, gloo.SOURCE),
     )
 
 
@@ -130,20 +130,17 @@ def _alone(
 
 def _base(
     alone_ns: Float64, columns: gloo.HostCalls, network: HostNetwork
-) -> tuple[BytesPerSecond | None, str]:
+) -> tuple[BytesPerSecond | None, tuple[str, ...]]:
+    """Rate of the recorded network, and how it is known where nobody gave it."""
     if network.base_bytes_per_s is not None:
-        base = network.base_bytes_per_s
-        return base, f"base: {_shown(base)} between hosts (given)"
+        return network.base_bytes_per_s, ()
     found = gloo.inferred_rate(
         np.rint(alone_ns).astype(np.int64), columns, delay_ns=network.base_delay_ns
     )
     if found is None:
-        return None, "base: no transfer between hosts tells its rate"
-    return found, f"base: {_shown(found)} between hosts (read off the recorded transfers)"
-
-
-def _shown(bytes_per_s: float) -> str:
-    return Rate(BytesPerSecond(round(bytes_per_s)), None).understood
+        return None, ("base: no transfer between hosts tells its rate",)
+    rate = f"{found * 8 / 1e9:.3g} Gbps"
+    return found, (f"base: {rate} between hosts (read off the recorded transfers)",)
 
 
 def _calls_of(graph: TaskGraph, task: Int64) -> gloo.HostCalls:

@@ -145,7 +145,7 @@ def _understood(rate: Rate, share: Rate, graph: TaskGraph, context: Context) -> 
     """The rate in words: of whom, in which direction."""
     if rate.bytes_per_s is None:
         return f"net {rate.understood}: of what the recorded run has"
-    owner = "GPU" if any(info.gpu for info in graph.ranks) else "rank"
+    owner = "rank" if graph.collectives.on_host.all() else "GPU"
     cards = context.places.nics_per_gpu
     if cards == 1:
         return f"net {rate_in_bits(rate.bytes_per_s)} per {owner}, one direction"
@@ -159,7 +159,8 @@ def _base_told(context: Context, graph: TaskGraph, crossing: Bool) -> tuple[str,
     """What the network had before, and how that is known."""
     now = context.links.nic_bytes_per_s
     if now is not None:
-        return (f"base: {rate_in_bits(now)} per GPU",)
+        owner = "rank" if graph.collectives.on_host.all() else "GPU"
+        return (f"base: {rate_in_bits(now)} per {owner}",)
     if (crossing & graph.collectives.on_host).any():
         return ("base: the rate that large transfers reach in this trace",)
     return ("base: not known, a factor needs none",)

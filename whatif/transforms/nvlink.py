@@ -6,10 +6,12 @@ from msgspec import Struct
 
 from ingest.units import BytesPerSecond, Rate, parse_rate
 from replay.graph.arrays import TaskGraph
+from whatif.models.fabric import Shape
+from whatif.topology import spread
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.machine import BOTH_WAYS, SCALE_UP, known, owner, with_rate
 from whatif.transforms.reach import Level, levels, why_not_scale_up
-from whatif.transforms.relink import Relinking, relinked
+from whatif.transforms.relink import UNMOVED, Relinking, relinked
 
 
 class Nvlink(
@@ -39,6 +41,8 @@ class Nvlink(
         now = known(graph, context)
         level = levels(graph, now.links, now.places)
         carried = level == Level.SCALE_UP
+        carried |= (level >= Level.NIC) & (spread(graph, now.places).largest > 1)
+        carried &= now.links.scale_up_shape != Shape.NONE
         after = now
         if carried.any():
             after = replace(now, fabric=with_rate(now.links, SCALE_UP, rate, graph))
@@ -51,6 +55,9 @@ class Nvlink(
             after=after,
             concerned=carried,
             why_none=why_not_scale_up(graph, level, now),
+            why_unmoved=UNMOVED
+            if (level == Level.SCALE_UP).any()
+            else why_not_scale_up(graph, level, now),
             why_same=why_same,
             told=(_base_told(now),),
         )

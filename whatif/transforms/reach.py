@@ -65,10 +65,13 @@ def why_not_scale_up(graph: TaskGraph, level: Int8, context: Context) -> str:
     if context.links.scale_up_shape == Shape.NONE:
         return (
             f"{owner(graph, context.recorded)} has no NVLink or xGMI: its collectives take PCIe "
-            "and the network"
+            "(--pcie) and the network (--net)"
         )
     if (level == Level.PCIE).any():
-        return f"no collective stays inside {BRIDGED} GPUs that a bridge joins: PCIe carries them"
+        return (
+            f"no collective stays inside {BRIDGED} GPUs that a bridge joins: PCIe (--pcie) carries "
+            "them"
+        )
     gpus = context.places.domain_gpus
     return f"no collective stays inside a node of {gpus} GPUs: the network bounds them"
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 
 
@@ -20,19 +20,21 @@ class Ready:
 
     graph: TaskGraph
     launched_ns: Int64
-    """Per task: recorded moment of its launch, else its own start; never falls in a lane."""
+    """Per task: recorded end of the call that launched it, else its own start; never falls in a
+    lane."""
     order: Int64
     """Tasks by lane and start."""
     first: Int64
     """Per lane: its first place in `order`; one more entry at the end."""
+    place: Int64
+    """Per task: its own place in `order`."""
 
     @classmethod
     def of(cls, graph: TaskGraph) -> "Ready":
         """Of the recorded times of a graph."""
         tasks = graph.tasks
         caller = np.maximum(tasks.caller, 0)
-        work = tasks.kind[caller] == TaskKind.HOST_WORK
-        called_ns = tasks.ts_ns[caller] + np.where(work, tasks.dur_ns[caller], 0)
+        called_ns = tasks.ts_ns[caller] + tasks.dur_ns[caller]
         called_ns = np.where(tasks.caller == NONE, tasks.ts_ns, called_ns)
         order = np.lexsort((tasks.ts_ns, tasks.lane))
         order = order[tasks.lane[order] >= 0].astype(np.int64)
@@ -41,22 +43,32 @@ class Ready:
         for begin, end in pairwise(first.tolist()):
             mine = order[begin:end]
             launched_ns[mine] = np.maximum.accumulate(called_ns[mine])
-        return cls(graph=graph, launched_ns=launched_ns, order=order, first=first.astype(np.int64))
+        place = np.full(graph.n_tasks, NONE, np.int64)
+        place[order] = np.arange(len(order))
+        return cls(
+            graph=graph,
+            launched_ns=launched_ns,
+            order=order,
+            first=first.astype(np.int64),
+            place=place,
+        )
 
     def waited_kernels(self, arrival: int, moment_ns: int) -> list[tuple[int, int]]:
         """Kernels that a bucket ready at the moment waits for, and the lags after their ends, ns.
 
         Of the streams that the recorded arrival waits for, each the last one launched by then and
-        not after the recorded one.
+        not after the recorded one; that one itself where none had been launched, since what makes
+        gradients cannot be missing.
         """
         edges = self.graph.edges
         found = []
         for edge in range(int(edges.start[arrival]), int(edges.start[arrival + 1])):
             if edges.kind[edge] != EdgeKind.EVENT_WAIT:
                 continue
-            kernel = self._last_launched(int(edges.src[edge]), moment_ns)
-            if kernel != NONE:
-                found.append((kernel, int(edges.lag_ns[edge])))
+            recorded = int(edges.src[edge])
+            earlier = self._up_to(recorded, moment_ns)
+            kernel = int(earlier[-1]) if len(earlier) else recorded
+            found.append((kernel, int(edges.lag_ns[edge])))
         return found
 
     def before_on_lane(self, arrival: int, moment_ns: int, left_out: Bool) -> int:
@@ -71,9 +83,11 @@ class Ready:
     def launch_lag_ns(self, arrival: int) -> int:
         """From the call that launched a recorded arrival to it; 0 where none did, or earlier."""
         edges = self.graph.edges
-        mine = slice(int(edges.start[arrival]), int(edges.start[arrival + 1]))
-        launched = np.isin(edges.kind[mine], (EdgeKind.LAUNCH, EdgeKind.GRAPH_LAUNCH))
-        return max(int(edges.lag_ns[mine][launched].max(initial=0)), 0)
+        mine = range(int(edges.start[arrival]), int(edges.start[arrival + 1]))
+        launches = (EdgeKind.LAUNCH, EdgeKind.GRAPH_LAUNCH)
+        return max(
+            (int(edges.lag_ns[edge]) for edge in mine if edges.kind[edge] in launches), default=0
+        )
 
     def others_later_ns(self, arrival: int) -> int:
         """How much later members that are not in the files arrived than this one was ready, ns.
@@ -93,16 +107,10 @@ class Ready:
         ready_ns = int((end_ns + edges.lag_ns[mine]).max()) + int(tasks.residual_ns[arrival])
         return max(int(tasks.ts_ns[arrival] + tasks.dur_ns[arrival]) - ready_ns, 0)
 
-    def _last_launched(self, until: int, moment_ns: int) -> int:
-        """Last task of a stream, up to the given one, that had been launched at the moment."""
-        mine = self._up_to(until, moment_ns)
-        return int(mine[-1]) if len(mine) else NONE
-
     def _up_to(self, task: int, moment_ns: int) -> Int64:
         """Tasks of a task's lane, itself the last, that had been launched at the moment."""
         lane = int(self.graph.tasks.lane[task])
-        mine = self.order[self.first[lane] : self.first[lane + 1]]
-        mine = mine[: int(np.flatnonzero(mine == task)[0]) + 1]
+        mine = self.order[self.first[lane] : self.place[task] + 1]
         return mine[: int(np.searchsorted(self.launched_ns[mine], moment_ns, side="right"))]
 
     def running_at(self, lane: int, moment_ns: Int64) -> Int64:
@@ -116,10 +124,9 @@ class Ready:
     def offset_ns(self, host: int, moment_ns: int) -> int:
         """How far into a host task a recorded moment lies, at the task's present length."""
         tasks = self.graph.tasks
-        lane = int(tasks.lane[host])
-        mine = self.order[self.first[lane] : self.first[lane + 1]]
         begin_ns = int(tasks.ts_ns[host])
-        after = int(np.searchsorted(tasks.ts_ns[mine], begin_ns, side="right"))
-        end_ns = int(tasks.ts_ns[mine[after]]) if after < len(mine) else moment_ns
+        after = int(self.place[host]) + 1
+        is_last = after == self.first[int(tasks.lane[host]) + 1]
+        end_ns = moment_ns if is_last else int(tasks.ts_ns[self.order[after]])
         part = (moment_ns - begin_ns) / (end_ns - begin_ns) if end_ns > begin_ns else 1.0
         return round(min(max(part, 0.0), 1.0) * int(tasks.dur_ns[host]))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ingest.vocab import EdgeKind, Evidence, TaskKind
+from replay.engine.run import replay
 from replay.graph.arrays import (
     NEVER_RELEASED_NS,
     NONE,
@@ -91,7 +92,14 @@ def rebuilt(ready: Ready, context: Context, changed: list[tuple[Sequence, Cut]])
     grown = _with_tasks(graph, plans)
     edges = _edges(ready, plans)
     columns = by_destination(edges, grown.n_tasks)
-    return replace(grown, edges=columns, order=topological_order(columns))
+    return _placed(replace(grown, edges=columns, order=topological_order(columns)), graph.n_tasks)
+
+
+def _placed(grown: TaskGraph, n_before: int) -> TaskGraph:
+    """The graph with the replayed starts of added tasks as their times: they have no other."""
+    ts_ns = grown.tasks.ts_ns.copy()
+    ts_ns[n_before:] = replay(grown).start_ns[n_before:]
+    return replace(grown, tasks=replace(grown.tasks, ts_ns=ts_ns))
 
 
 def _plan(
@@ -149,7 +157,7 @@ def _with_tasks(graph: TaskGraph, plans: list[Plan]) -> TaskGraph:
         for field in fields(graph.tasks)
     }
     added = slice(graph.n_tasks, None)
-    for name in ("ts_ns", "dur_ns", "collective"):
+    for name in ("dur_ns", "collective"):
         columns[name][added] = np.concatenate([each[name] for each in copied])
     columns["residual_ns"][added] = 0
     columns["unexplained_ns"][added] = 0
@@ -166,29 +174,19 @@ def _with_tasks(graph: TaskGraph, plans: list[Plan]) -> TaskGraph:
 
 def _copied_tasks(graph: TaskGraph, plan: Plan) -> dict[str, Int64]:
     """Columns of the tasks to be appended: which one each is like, and in what it differs."""
-    source, ts_ns, dur_ns, collective = [], [], [], []
+    source, dur_ns, collective = [], [], []
     meet = _meetings(graph)
     for bucket in np.flatnonzero(plan.is_new).tolist():
         transfer = plan.sequence.transfer[:, plan.template[bucket]]
-        ready_ns = plan.ready_ns[:, bucket]
-        go_ns = np.full(len(transfer), ready_ns.max())
-        source += [
-            np.stack([transfer - 1, transfer], axis=1).ravel(),
-            meet[plan.sequence.calls[plan.template[bucket]]],
-        ]
-        ts_ns += [np.stack([ready_ns, go_ns], axis=1).ravel(), go_ns[:1]]
+        template = plan.sequence.calls[plan.template[bucket]]
         nothing = np.zeros(len(transfer), np.int64)
         lengths = np.stack([nothing, plan.dur_ns[:, bucket]], axis=1).ravel()
+        source += [np.stack([transfer - 1, transfer], axis=1).ravel(), meet[template]]
         dur_ns += [lengths, np.zeros(1, np.int64)]
         collective.append(np.full(2 * len(transfer) + 1, plan.call[bucket]))
     return {
         name: np.concatenate([np.zeros(0, np.int64), *map(np.atleast_1d, values)])
-        for name, values in (
-            ("source", source),
-            ("ts_ns", ts_ns),
-            ("dur_ns", dur_ns),
-            ("collective", collective),
-        )
+        for name, values in (("source", source), ("dur_ns", dur_ns), ("collective", collective))
     }
 
 
@@ -312,9 +310,9 @@ def _chained(ready: Ready, plan: Plan, incoming: _Incoming) -> EdgeList:
         evidence=Evidence.INFERRED,
     )
     foreign = []
+    left_out = incoming.arrival | (incoming.bucket_of >= 0)
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        left_out = incoming.arrival | (incoming.bucket_of >= 0)
         before = ready.before_on_lane(arrival, int(plan.ready_ns[rank, bucket]), left_out)
         if before != NONE:
             foreign.append((before, task - 1, incoming.order_lag_ns))
@@ -324,23 +322,32 @@ def _chained(ready: Ready, plan: Plan, incoming: _Incoming) -> EdgeList:
 def _launched(ready: Ready, plan: Plan) -> EdgeList:
     """A new bucket is launched by the host once its last gradient is ready."""
     found = []
+    after_ns = {
+        arrival: ready.launch_lag_ns(arrival) + ready.others_later_ns(arrival)
+        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
+    }
     for rank, bucket, task in plan.new_members():
-        host = int(plan.host[rank, bucket])
-        if host == NONE:
-            continue
         arrival = plan.like(rank, bucket) - 1
-        lag_ns = ready.launch_lag_ns(arrival) + ready.others_later_ns(arrival)
-        lag_ns += ready.offset_ns(host, int(plan.ready_ns[rank, bucket]))
-        found.append((host, task - 1, lag_ns))
+        lag_ns = after_ns[arrival]
+        host, caller = int(plan.host[rank, bucket]), int(ready.graph.tasks.caller[arrival])
+        if host != NONE:
+            lag_ns += ready.offset_ns(host, int(plan.ready_ns[rank, bucket]))
+            found.append((host, task - 1, lag_ns))
+        elif caller != NONE:
+            found.append((caller, task - 1, lag_ns + int(ready.graph.tasks.dur_ns[caller])))
     return _edge_list(found, EdgeKind.LAUNCH, from_start=True)
 
 
 def _after_kernels(ready: Ready, plan: Plan) -> EdgeList:
     """On a device it waits for the kernels that had been launched when its gradients were ready."""
     found = []
+    after_ns = {
+        arrival: ready.others_later_ns(arrival)
+        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
+    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        later_ns = ready.others_later_ns(arrival)
+        later_ns = after_ns[arrival]
         moment_ns = int(plan.ready_ns[rank, bucket])
         found += [
             (kernel, task - 1, lag_ns + later_ns)

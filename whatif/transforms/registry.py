@@ -4,6 +4,7 @@ from typing import get_args
 
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
 from whatif.transforms.bucket import BucketMb
+from whatif.transforms.compress import Compress
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
@@ -15,7 +16,7 @@ from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
-Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb
+Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb | Compress
 Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers
 
 KINDS: dict[str, type[Transform]] = {

@@ -1,8 +1,9 @@
 """Other links or places: which collectives they concern, and the answer with its words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.graph.arrays import Bool, TaskGraph
+from whatif.models.bound import Bound
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.reach import Level, changeable, levels, nothing_to_change
 from whatif.transforms.retime import retimed
@@ -27,7 +28,9 @@ class Relinking:
     """Why the links are the same as before; meaningless where they are not."""
     why_unmoved: str = UNMOVED
     """Why no transfer takes another time on the new links."""
-    why_others_stay: str = "another link carries them"
+    only_library: bool = False
+    """No link changes: where the model sees no difference, it has no doubt about one either."""
+    why_others_stay: str = "another link, or latency, binds them"
     told: tuple[str, ...] = ()
     """What was taken for granted."""
 
@@ -49,8 +52,9 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
     if reason is not None:
         return Applied(graph=graph, label=change.label, context=context, no_effect=reason)
     result = retimed(graph, before, after)
-    if not result.moved.any():
+    if not result.moved.any() or (change.only_library and _is_same(graph, before, after)):
         reason = change.why_unmoved
+        result = replace(result, graph=graph)
     return Applied(
         graph=result.graph,
         label=change.label,
@@ -58,7 +62,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
         assumptions=(
             *change.told,
             after.places.told,
-            *_others_told(graph, change),
+            *_others_told(graph, change, result.moved),
             *result.assumptions,
             *_unsized(graph),
         ),
@@ -66,14 +70,24 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
     )
 
 
-def _others_told(graph: TaskGraph, change: Relinking) -> tuple[str, ...]:
+def _is_same(graph: TaskGraph, before: Context, after: Context) -> bool:
+    """Without its doubts the model moves nothing."""
+    if before.bound is Bound.NOMINAL:
+        return False
+    plain = retimed(
+        graph, replace(before, bound=Bound.NOMINAL), replace(after, bound=Bound.NOMINAL)
+    )
+    return not plain.moved.any()
+
+
+def _others_told(graph: TaskGraph, change: Relinking, moved: Bool) -> tuple[str, ...]:
     """Collectives that another link binds."""
     level = levels(graph, change.after.links, change.after.places)
-    others = ~change.concerned & changeable(graph)
+    others = ~moved & changeable(graph)
     on_host = others & (level == Level.HOST)
     elsewhere = int((others & ~on_host).sum())
     told = []
-    if elsewhere:
+    if elsewhere and moved.any():
         told.append(f"{elsewhere} of {len(level)} collectives stay: {change.why_others_stay}")
     if on_host.any():
         told.append(f"{int(on_host.sum())} collectives run on the host and stay")

@@ -6,21 +6,23 @@ stand between, so that a change and its reverse leave nothing behind.
 """
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 
 from ingest.units import BytesPerSecond, Nanos
-from ingest.vocab import TaskKind
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from ingest.vocab import CollectiveKind, TaskKind
+from replay.graph.arrays import NONE, Bool, Int8, Int64, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import gloo
+from whatif.models.bound import Bound
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.curves import Curves, curves_of
 from whatif.models.fabric import Fabric, Shape
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
-from whatif.transforms.host_network import HostNetwork, Moved, over_network
+from whatif.transforms.host_network import HostNetwork, Moved, over_network, recorded_rate
 from whatif.transforms.reach import Level, levels
 
 
@@ -73,13 +75,23 @@ def retimed(
             calls_of(target, after.places, numbers),
         )
         told = (source, *told)
-    result = with_durations(target, dur_ns)
+    result, context = with_durations(target, dur_ns), replace(after, anchor=anchor)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
-    return Retimed(
-        graph=result, context=replace(after, anchor=anchor), moved=moved, assumptions=told
-    )
+        context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
+    return Retimed(graph=result, context=context, moved=moved, assumptions=told)
+
+
+def with_rate_of_hosts(graph: TaskGraph, context: Context) -> Context:
+    """The machine with the rate between hosts that the transfers of the run show, where not said.
+
+    For what-ifs after which the transfers are no longer the recorded ones.
+    """
+    fabric = context.links
+    if fabric.nic_bytes_per_s is not None or not graph.collectives.on_host.any():
+        return context
+    return replace(context, fabric=replace(fabric, nic_bytes_per_s=recorded_rate(graph)))
 
 
 def resized_ns(graph: TaskGraph, context: Context, ids: Int64, size_bytes: Int64) -> Int64:
@@ -169,16 +181,44 @@ def _on(
         new_ns[on_host] = _resized(moved_ns, anchor.graph, graph, number[on_host], context)
     for rows, base, new in _by_link(anchor, graph, context, number):
         rows &= ~on_host
-        new_ns[rows] = model.scaled_ns(
-            anchor.graph.tasks.dur_ns[ids[rows]],
-            before=calls_of(anchor.graph, anchor.topology, number[rows]),
+        before = calls_of(anchor.graph, anchor.topology, number[rows])
+        after = calls_of(graph, context.places, number[rows])
+        measured_ns = anchor.graph.tasks.dur_ns[ids[rows]]
+        scaled_ns = model.scaled_ns(
+            measured_ns,
+            before=before,
             base=base,
-            after=calls_of(graph, context.places, number[rows]),
+            after=after,
             new=new,
             bound=context.bound,
             curves=anchor.curves.rows(number[rows]),
         )
+        added_ns = _with_another_link(measured_ns, (before, base), (after, new), context.bound)
+        new_ns[rows] = np.where(added_ns >= 0, added_ns, scaled_ns)
     return new_ns, host
+
+
+def _with_another_link(
+    measured_ns: Int64, before: tuple[Calls, Fabric], after: tuple[Calls, Fabric], bound: Bound
+) -> Int64:
+    """Times of calls that come to cross sites: what was measured, and what the model adds.
+
+    What the machine lost against the model on its own links it does not lose on another: a ratio
+    would carry it over a thousandfold. -1 where no site is added or a size is not known.
+    """
+    calls, fabric = after
+    crosses = calls.sites > before[0].sites
+    if not crosses.any():
+        return np.full(len(measured_ns), NONE, np.int64)
+    base_ns, new_ns = model.model_ns(*before), model.model_ns(calls, fabric)
+    at_once = replace(fabric, wan_latency_ns=0.0)
+    way_ns = new_ns - model.model_ns(calls, at_once)
+    if bound is not Bound.NOMINAL:
+        # How far apart the sites are is given: only the rest is in doubt.
+        new_ns = way_ns + model.model_ns(calls, at_once, bound)
+    told = crosses & np.isfinite(base_ns) & np.isfinite(new_ns)
+    added_ns = np.where(told, np.maximum(new_ns - base_ns, 0), 0)
+    return np.where(told, measured_ns + np.rint(added_ns).astype(np.int64), NONE)
 
 
 def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
@@ -187,6 +227,7 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
     return (
         links
         and graph.groups is anchor.graph.groups
+        and np.array_equal(graph.collectives.kind, anchor.graph.collectives.kind)
         and np.array_equal(graph.collectives.size_bytes, anchor.graph.collectives.size_bytes)
         and np.array_equal(
             graph.collectives.members_expected, anchor.graph.collectives.members_expected
@@ -197,34 +238,49 @@ def _same(anchor: Anchor, graph: TaskGraph, context: Context) -> bool:
 def _by_link(
     anchor: Anchor, graph: TaskGraph, context: Context, number: Int64
 ) -> list[tuple[Bool, Fabric, Fabric]]:
-    """Rows of `number` with the links that they see before and after.
-
-    Where bridges join GPUs by two, the members of the others reach each other by PCIe.
-    """
-    base, new = anchor.fabric, context.links
-    before = _by_pcie(anchor.graph, base, anchor.topology)[number]
-    after = _by_pcie(graph, new, context.places)[number]
+    """Rows of `number` with the links that they see before and after."""
+    before = _views(anchor.graph, anchor.fabric, anchor.topology)[number]
+    after = _views(graph, context.links, context.places)[number]
     return [
         (
-            (before == old) & (after == now),
-            _without_bridge(base) if old else base,
-            _without_bridge(new) if now else new,
+            (before == old) & (after == new),
+            _seen(anchor.fabric, anchor.topology, old),
+            _seen(context.links, context.places, new),
         )
-        for old in (False, True)
-        for now in (False, True)
-        if ((before == old) & (after == now)).any()
+        for old in View
+        for new in View
+        if ((before == old) & (after == new)).any()
     ]
 
 
-def _by_pcie(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Bool:
-    if fabric.scale_up_shape != Shape.PAIRS:
-        return np.zeros(len(graph.collectives.kind), bool)
-    by_pcie: Bool = levels(graph, fabric, topology) == Level.PCIE
-    return by_pcie
+class View(IntEnum):
+    """How the links look to a collective."""
+
+    WHOLE = 0
+    BY_PCIE = 1
+    """Where bridges join GPUs by two, the members of the others reach each other by PCIe."""
+    CROWDED = 2
+    """The network between the switches has less than the cards together."""
 
 
-def _without_bridge(fabric: Fabric) -> Fabric:
-    return replace(fabric, scale_up_shape=Shape.NONE)
+def _views(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Int8:
+    """Per collective, its view."""
+    level = levels(graph, fabric, topology)
+    views = np.zeros(len(level), np.int8)
+    if fabric.scale_up_shape == Shape.PAIRS:
+        views[level == Level.PCIE] = View.BY_PCIE
+    if topology.oversubscription > 1:
+        leaves_rail = graph.collectives.kind == CollectiveKind.ALL_TO_ALL
+        views[(level >= Level.NIC) & (leaves_rail | (not topology.rails))] = View.CROWDED
+    return views
+
+
+def _seen(fabric: Fabric, topology: Topology, view: View) -> Fabric:
+    if view is View.BY_PCIE:
+        return replace(fabric, scale_up_shape=Shape.NONE)
+    if view is View.CROWDED and fabric.nic_bytes_per_s is not None:
+        return replace(fabric, nic_bytes_per_s=fabric.nic_bytes_per_s / topology.oversubscription)
+    return fabric
 
 
 def _host_network(base: Fabric, context: Context) -> HostNetwork:

@@ -18,9 +18,9 @@ from whatif.transforms.relink import Relinking, relinked
 from whatif.transforms.words import rate_in_bits, rate_in_bytes, time_in_words
 
 HINT = "write RATE,LATENCY of the whole link, one way: 100Gbps,20ms"
-USUAL_NIC_BYTES_PER_S = {"volta": 12.5e9, "ampere": 25e9}
-"""Share of one GPU in the cards of the maker's own servers: DGX-1 and DGX-2 have EDR, DGX A100 has
-HDR for each GPU (https://docs.nvidia.com/dgx/)."""
+USUAL_NIC_BYTES_PER_S = {"volta": 6.25e9, "ampere": 25e9}
+"""Share of one GPU in the cards of the maker's own servers: an EDR card for two GPUs in DGX-1 and
+DGX-2, an HDR card for each in DGX A100 (https://docs.nvidia.com/dgx/)."""
 NEWER_NIC_BYTES_PER_S = 50e9
 """400 Gb/s for each GPU, in servers of H100, MI300X and later."""
 

@@ -1,12 +1,12 @@
 """Durations that follow from the schedule, and a schedule that follows from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.engine.settle import settle
+from replay.engine.settle import settle, settle_batch
 from replay.graph.arrays import Int64, TaskGraph
 from tests.builders import GraphBuilder
 
@@ -18,6 +18,11 @@ class Slowed:
     task: int
     beside: int
     longer_ns: int
+    assumption: str = ""
+
+    @property
+    def watched(self) -> Int64:
+        return np.array([self.task, self.beside])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         dur_ns = plain.tasks.dur_ns.copy()
@@ -62,6 +67,11 @@ class Restless:
     """No duration of the task agrees with the schedule that it makes."""
 
     task: int
+    assumption: str = ""
+
+    @property
+    def watched(self) -> Int64:
+        return np.array([self.task])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         dur_ns = plain.tasks.dur_ns.copy()
@@ -80,3 +90,18 @@ def test_what_never_agrees_gives_the_nearest_and_the_same_again() -> None:
 def test_durations_never_fall_below_nothing() -> None:
     settled, _ = settle(two_streams(), [Slowed(4, 3, -500)])
     assert settled.tasks.dur_ns[4] == 0
+
+
+def test_many_settle_as_each_would_alone() -> None:
+    graph = two_streams()
+    longer = np.array([0, 0, 0, 10, 0])
+    variants = [
+        replace(graph, tasks=replace(graph.tasks, dur_ns=graph.tasks.dur_ns + times * longer))
+        for times in range(45)
+    ]
+    couplings = [Slowed(4, 3, 30), Restless(1)]
+    at = np.array([4, 3])
+    together = settle_batch(variants, couplings, at)
+    alone = [settle(variant, couplings)[1].end_ns[at] for variant in variants]
+    assert np.array_equal(together, alone)
+    assert settle_batch([], couplings, at).shape == (0, 2)

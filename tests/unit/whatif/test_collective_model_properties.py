@@ -248,4 +248,4 @@ def test_along_a_curve_times_stay_between_the_same_and_pure_bytes(
         measured.astype(np.int64), before=calls, base=base, after=calls, new=new, curves=curves
     )
     assert (faster <= measured + 1).all()
-    assert (faster >= measured / factor - 1).all()
+    assert (faster >= measured / factor * 0.999 - 1).all()

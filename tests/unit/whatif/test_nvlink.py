@@ -79,7 +79,8 @@ def test_a_part_across_nodes_is_told() -> None:
     assert (applied.graph.tasks.dur_ns[list(near)] < 400_000).all()
     assert (applied.graph.tasks.dur_ns[list(far)] == 400_000).all()
     assert any(
-        "1 of 2 collectives stay: another link carries them" in text for text in applied.assumptions
+        "1 of 2 collectives stay: another link, or latency, binds them" in text
+        for text in applied.assumptions
     )
 
 
@@ -108,7 +109,7 @@ def test_a_bridge_carries_pairs_only() -> None:
     build = GraphBuilder(ranks=ranks, gpu="NVIDIA H100 PCIe")
     applied = apply(data_parallel(ranks=ranks, builder=build), Nvlink(rate="x2"))
     assert applied.no_effect == (
-        "no collective stays inside 2 GPUs that a bridge joins: PCIe carries them"
+        "no collective stays inside 2 GPUs that a bridge joins: PCIe (--pcie) carries them"
     )
 
 
@@ -164,3 +165,10 @@ def test_a_barrier_stays() -> None:
     build.collective(30_000, callers=callers, kind=CollectiveKind.BARRIER, size_bytes=0)
     after = apply(build.build(), Nvlink(rate="x4")).graph
     assert of_kind(after, TaskKind.TRANSFER) == [30_000, 30_000]
+
+
+def test_the_part_inside_the_nodes_counts_where_the_cards_are_faster() -> None:
+    graph = data_parallel(ranks=tuple(range(8)), size_bytes=1 << 34)
+    said = {"gpus_per_node": 4, "net": "40000Gbps"}
+    after = apply(graph, Nvlink(rate="x0.5"), **said).graph
+    assert all(each > 600_000 for each in of_kind(after, TaskKind.TRANSFER))

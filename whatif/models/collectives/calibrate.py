@@ -15,8 +15,12 @@ from whatif.models.collectives.links import Tuning
 
 MOSTLY = 0.7
 """Part of the time that must depend on a number before the time may tell it."""
+PARTLY = 0.15
 NUDGE = 1.25
-STEP_LIMITS = (0.3, 8.0)
+STEP_LIMITS = (0.2, 20.0)
+STEP_LIMITS_BETWEEN = (0.6, 1.4)
+"""Steps inside a node differ little between machines of one generation, hops between nodes much:
+what a call between nodes takes beyond this is the hops'."""
 RATE_LIMITS = (0.4, 1.2)
 
 
@@ -28,9 +32,15 @@ def tuning_of(curves: Curves, model: Callable[[Tuning, Float64], Float64]) -> Tu
         model: times of the rows' calls for some tuning and sizes in bytes.
     """
     smallest, largest, least_ns, most_ns = curves.ends()
-    slower = Tuning(step=NUDGE, hop=NUDGE)
-    factor = np.clip(_factor(model, Tuning(), slower, smallest, least_ns), *STEP_LIMITS)
-    tuning = Tuning(step=factor, hop=factor)
+    both = np.clip(
+        _factor(model, Tuning(), Tuning(step=NUDGE, hop=NUDGE), smallest, least_ns), *STEP_LIMITS
+    )
+    leaves = _share(model, Tuning(), Tuning(hop=NUDGE), smallest) > 0
+    step = np.where(leaves, np.clip(both, *STEP_LIMITS_BETWEEN), both)
+    tuning = Tuning(step=step, hop=both)
+    slower = Tuning(hop=NUDGE)
+    rest = _factor(model, tuning, slower, smallest, least_ns, mostly=PARTLY)
+    tuning = tuning.times(Tuning(hop=np.clip(rest, *STEP_LIMITS)))
     for slower in (Tuning(net_rate=1.0 / NUDGE), Tuning(rate=1.0 / NUDGE)):
         factor = 1.0 / _factor(model, tuning, slower, largest, most_ns)
         factor = np.clip(factor, *RATE_LIMITS)
@@ -39,21 +49,32 @@ def tuning_of(curves: Curves, model: Callable[[Tuning, Float64], Float64]) -> Tu
     return tuning
 
 
+def _share(
+    model: Callable[[Tuning, Float64], Float64],
+    tuning: Tuning,
+    slower: Tuning,
+    size_bytes: Float64,
+) -> Float64:
+    """Part of the time that grows with a cost; `slower` has NUDGE times that cost."""
+    size = np.nan_to_num(size_bytes, nan=1.0)
+    now = np.maximum(model(tuning, size), 1.0)
+    share: Float64 = (model(tuning.times(slower), size) / now - 1.0) / (NUDGE - 1.0)
+    return share
+
+
 def _factor(
     model: Callable[[Tuning, Float64], Float64],
     tuning: Tuning,
     slower: Tuning,
     size_bytes: Float64,
     measured_ns: Float64,
+    *,
+    mostly: float = MOSTLY,
 ) -> Float64:
-    """How much more of a cost explains the measured time; 1 where it is not most of the time.
-
-    `slower` has NUDGE times that cost.
-    """
-    size = np.nan_to_num(size_bytes, nan=1.0)
-    now = np.maximum(model(tuning, size), 1.0)
-    share = (model(tuning.times(slower), size) / now - 1.0) / (NUDGE - 1.0)
-    tells = (share > MOSTLY) & np.isfinite(measured_ns)
+    """How much more of a cost explains the measured time; 1 where it is a small part of it."""
+    share = _share(model, tuning, slower, size_bytes)
+    tells = (share > mostly) & np.isfinite(measured_ns)
+    now = np.maximum(model(tuning, np.nan_to_num(size_bytes, nan=1.0)), 1.0)
     excess = np.nan_to_num(measured_ns) / now - 1.0
     factor = 1.0 + excess / np.where(tells, share, 1.0)
     return np.where(tells, np.maximum(factor, 1e-3), 1.0)

@@ -23,7 +23,7 @@ class Silicon:
 
 
 SILICON: Mapping[str, Silicon] = {
-    "volta": Silicon(link_frac=0.9, step_factor=2.0),
+    "volta": Silicon(link_frac=0.9, step_factor=1.3),
     "ampere": Silicon(link_frac=20.0 / 25.0, step_factor=1.7),
     "hopper": Silicon(link_frac=20.6 / 25.0, step_factor=1.13, in_switch_frac=0.85),
     "blackwell": Silicon(link_frac=40.1 / 50.0, step_factor=2.0, in_switch_frac=0.74),
@@ -31,7 +31,7 @@ SILICON: Mapping[str, Silicon] = {
 }
 """Rates per NVLink and shares in the switch: NCCL, but Volta (20 of 25 there): 134 of 150 GB/s
 measured on two machines. CDNA3: 48 of 64 GB/s per xGMI link (RCCL, src/graph/topo.h).
-Step factors: measured."""
+Step factors: measured, Volta's in a trace of eight (19.5 us for the smallest all-reduce)."""
 LIKE: Mapping[str, str] = {
     "pascal": "volta",
     "turing": "ampere",
@@ -39,6 +39,7 @@ LIKE: Mapping[str, str] = {
     "grace_hopper": "hopper",
     "blackwell_ultra": "blackwell",
     "rubin": "blackwell",
+    "cdna": "cdna3",
     "cdna2": "cdna3",
     "cdna4": "cdna3",
 }
@@ -59,15 +60,15 @@ class Constants:
     the median. NCCL plans with 0.96."""
     pcie_frac: float = 24.0 / 31.0
     """NCCL: 24 GB/s of PCIe 4.0 x16."""
-    hop_ns: float = 12_500.0
+    hop_ns: float = 12_000.0
     """A small message between nodes, all in. Measured, from the smallest all-reduces of two
-    nodes: 5 us (InfiniBand HDR; 11 with four nodes), 17 (Pollara RoCE), 26 (EFA v2), 70 (EFA v1)
-    and 104 (RoCE, ROCm 6.3); the value is the geometric mean of the first three. NCCL: 5 us."""
+    nodes: 4 us (InfiniBand HDR; 10 with four nodes), 16 (Pollara RoCE), 26 (EFA v2), 70 (EFA v1)
+    and 103 (RoCE, ROCm 6.3); the value is the geometric mean of the first three. NCCL: 5 us."""
     fill_frac: float = 0.7
     """Weight of the time to fill and drain the pipeline, see `algorithms.time_ns`. Measured."""
-    fill_hops: float = 5.0
-    """Hops between nodes that filling costs, per hop of a small message. Measured; NCCL's protocol
-    Simple against LL: 2.8."""
+    later_hops: float = 1.5
+    """Hops that large messages take more than small ones, per doubling of the nodes: another
+    protocol. Measured; NCCL's Simple against LL: 3.6."""
 
 
 # Latencies of NCCL's protocol LL, which small messages take, and of Simple, which large ones take.
@@ -78,9 +79,14 @@ BASE_SIMPLE_NS = 8_400.0
 STEP_SIMPLE_NS = 3_400.0
 NVLS_NS = 25_000.0
 """One reduction in the switch."""
+SMALL_NS_PER_BYTE = 0.8
+"""What small messages between nodes grow by, in protocol LL: 0.6 on HDR, 1 on EFA v2, 1.8 on EFA v1
+up to 64 KiB; from 0.4 to 1.2 the errors are the same."""
 PAT_BASE_NS = 8_000.0
 PAT_MEMBER_NS = 2_800.0
-PAT_HOP_FRAC = 1.0 / 3.5
+PAT_HOP_FRAC = 14.0 / 5.0 / 3.5
+SIMPLE_HOP_FACTOR = 14.0 / 5.0
+"""Of a network hop: protocol Simple, which all-to-alls and full pipelines take, against LL."""
 RING_HOP_FRAC = 2.7 / 5.0
 """Of a network hop: a ring's against a tree's (LL)."""
 TREE_FRAC = 0.92

@@ -48,20 +48,36 @@ class Curves:
             self._spread(self.time_ns[high]),
         )
 
-    def at(self, size_bytes: Float64) -> Float64:
-        """Time of each row at some size, straight between knots on log scales, flat beyond."""
+    def at(self, size_bytes: Float64, model_ns: Float64, knots_model_ns: Float64) -> Float64:
+        """Time of each row at some size; NaN without a curve.
+
+        Between knots, which may be far apart, and beyond them the model has the shape: what is
+        straight on log scales between knots (and flat beyond) is measured over modelled time.
+        Never below the knot before, nor above the one after.
+
+        Args:
+            size_bytes: per row.
+            model_ns: per row, of a call of that size.
+            knots_model_ns: per knot.
+        """
         found = np.full(len(self.curve), np.nan)
         for number in np.unique(self.curve[self.known]):
             knots = slice(self.first[number], self.first[number + 1])
             rows = self.curve == number
-            found[rows] = np.exp(
-                np.interp(
-                    np.log(np.maximum(size_bytes[rows], 1.0)),
-                    np.log(self.size_bytes[knots]),
-                    np.log(self.time_ns[knots]),
-                )
-            )
+            sizes, times = self.size_bytes[knots], self.time_ns[knots]
+            ratio = np.log(times / knots_model_ns[knots])
+            log_size = np.log(np.maximum(size_bytes[rows], 1.0))
+            shaped = model_ns[rows] * np.exp(np.interp(log_size, np.log(sizes), ratio))
+            after = np.append(times, np.inf)[np.searchsorted(sizes, size_bytes[rows], "left")]
+            before = np.append(0.0, times)[np.searchsorted(sizes, size_bytes[rows], "right")]
+            found[rows] = np.clip(shaped, before, after)
         return found
+
+    def rows_of_knots(self) -> Int64:
+        """For each knot a row that has its curve; 0 where none has."""
+        row = np.zeros(len(self.first) - 1, np.int64)
+        row[self.curve[self.known]] = np.flatnonzero(self.known)
+        return np.repeat(row, np.diff(self.first))
 
     def _spread(self, per_curve: Float64) -> Float64:
         padded: Float64 = np.append(per_curve, np.nan)

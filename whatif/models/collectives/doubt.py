@@ -68,8 +68,8 @@ def doubt_of(before: Calls, base: Fabric, after: Calls, new: Fabric) -> Doubt:
         step=np.exp(0.3 * other_chip + 0.25 * members),
         hop=np.exp(blind * leaves + 0.3 * spread + 0.5 * other_chip * several + 0.2 * wire),
         rate=np.exp(0.07 * other_chip + 0.05 * up + 0.08 * other_way + 0.15 * in_node),
-        net_rate=np.exp(0.2 * leaves + 0.08 * (nic + wan + spread)),
-        fill=np.exp(0.5 * other_chip + 0.1 * up + 0.5 * in_node + 0.4 * leaves + 0.3 * spread),
+        net_rate=np.exp(0.15 * leaves + 0.08 * (nic + wan + spread)),
+        fill=np.exp(0.5 * other_chip + 0.1 * up + 0.5 * in_node + 0.25 * leaves + 0.3 * spread),
     )
 
 

@@ -78,8 +78,8 @@ class Links:
     wan_bytes_per_s: Float64
     """What one accelerator sends to other sites; infinite where all members share one."""
     fill_frac: float | Float64
-    fill_hops: float
-    """Hops between nodes that filling a pipeline costs, per hop of a small message."""
+    later_ns: Float64
+    """More latency of large messages."""
     uncut_ns: Float64
     """Messages whose bytes take less are hardly cut into pieces."""
 
@@ -121,6 +121,8 @@ def links_of(calls: Calls, fabric: Fabric, constants: Constants, tuning: Tuning)
     wan = (fabric.wan_bytes_per_s or np.nan) * constants.net_frac * tuning.net_rate
     site_ns = (OWN_HOP_NS + (fabric.wan_latency_ns or 0.0)) * tuning.hop
     outside = calls.members - largest * (calls.nodes - 1)
+    hop = np.where(several, _hop_ns(fabric, constants, tuning), 0.0)
+    levels = np.log2(np.maximum(calls.nodes, 1))
     return Links(
         calls=calls,
         fabric=fabric,
@@ -131,11 +133,11 @@ def links_of(calls: Calls, fabric: Fabric, constants: Constants, tuning: Tuning)
         nic_bytes_per_s=np.where(several, nic, np.inf),
         smallest_node=np.clip(outside, 1.0, largest),
         step_factor=silicon.step_factor * tuning.step,
-        hop_ns=np.where(several, _hop_ns(fabric, constants, tuning), 0.0),
+        hop_ns=hop,
+        later_ns=constants.later_hops * hop * levels,
         site_hop_ns=np.where(calls.sites > 1, site_ns, 0.0),
         wan_bytes_per_s=np.where(calls.sites > 1, wan, np.inf),
         fill_frac=constants.fill_frac * tuning.fill,
-        fill_hops=constants.fill_hops,
         uncut_ns=silicon.step_factor * tuning.step * (BASE_NS / 2.0 + (largest - 1.0) * STEP_NS),
     )
 

@@ -30,10 +30,10 @@ SOURCE = (
     "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with; against "
     "public sweeps from 1 MiB on 5% off (worst pair 10%) for other links or accelerators of a node"
 )
-ERROR_MORE_NODES = "5% (worst pair 24%) for more or fewer nodes"
+ERROR_MORE_NODES = "7% (worst pair 24%) for more or fewer nodes"
 ERROR_NEW_NETWORK = (
-    "19% (worst 41%), and small calls by up to a factor of 7, where calls leave the node and the "
-    "trace has none that do: a network's latency and transport are not in its rate"
+    "23% (worst 39%), and small calls by up to a factor of 6, where calls leave the node and the "
+    "trace has none that do: a network's rate does not tell its latency, --net-latency does (11%)"
 )
 
 

@@ -17,6 +17,8 @@ from whatif.models.collectives.links import Links, Tuning, hop_ns, links_of
 from whatif.models.fabric import Fabric, Shape, with_stand_ins
 
 PAIR = 2
+MUCH = 0.1
+"""Logarithm of a change by the formula from which on the curve alone decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,18 +145,24 @@ class Move:
 def _by_curve(
     curves: Curves, links: Links, size_bytes: Float64, start_ns: Float64, goal_ns: Float64
 ) -> Float64:
-    """New over measured time along what was measured; beyond its sizes by the formula.
+    """New over measured time along what was measured.
 
     The call becomes like one of another size on the recorded links. It cannot change by more than
     the bytes do, whatever the curve says.
     """
-    least, most, _, _ = curves.ends()
     like = np.where(goal_ns == start_ns, size_bytes, sizes_taking(links, goal_ns))
-    like = np.clip(like, np.minimum(least, size_bytes), np.maximum(most, size_bytes))
+    like_ns = times_ns(links, like)
+    knots_ns = times_ns(links.rows(curves.rows_of_knots()), curves.size_bytes)
+    knots_ns = np.maximum(knots_ns, 1.0)
+    measured = curves.at(like, like_ns, knots_ns) / curves.at(size_bytes, start_ns, knots_ns)
     bytes_ratio = np.maximum(like, 1.0) / np.maximum(size_bytes, 1.0)
-    measured = curves.at(like) / curves.at(size_bytes)
     measured = np.clip(measured, np.minimum(bytes_ratio, 1.0), np.maximum(bytes_ratio, 1.0))
-    return measured * goal_ns / np.maximum(times_ns(links, like), 1.0)
+    by_curve = measured * goal_ns / np.maximum(like_ns, 1.0)
+    formula = goal_ns / np.maximum(start_ns, 1.0)
+    # Where hardly anything changes, the size that it is like is far and says nothing.
+    weight = np.minimum(np.abs(np.log(np.maximum(formula, 1e-9))) / MUCH, 1.0)
+    mixed: Float64 = formula ** (1.0 - weight) * np.maximum(by_curve, 1e-9) ** weight
+    return mixed
 
 
 def _ways(fabric: Fabric) -> tuple[object, ...]:
