@@ -18,6 +18,9 @@ SPLIT = 2.0
 SPLIT_ON_CURVE = 1.25
 """Times all latencies, on both sides, or one over it: how the measured time splits into steps and
 bytes, less in doubt where a curve tells."""
+SPLIT_FILL = (0.3, 1.5)
+"""Times what filling the pipeline takes, on both sides: links that are long full, and its form, are
+in doubt beside its weight."""
 
 ABSOLUTE = {
     Bound.NOMINAL: Tuning(),

@@ -11,7 +11,7 @@ from whatif.models.collectives.calibrate import tuning_of
 from whatif.models.collectives.calls import Bool, Calls, Float64, Int64, recorded_bytes, take
 from whatif.models.collectives.constants import SHIPPED, VENDOR, Constants
 from whatif.models.collectives.curves import Curves
-from whatif.models.collectives.doubt import SPLIT, SPLIT_ON_CURVE, doubt_of
+from whatif.models.collectives.doubt import SPLIT, SPLIT_FILL, SPLIT_ON_CURVE, doubt_of
 from whatif.models.collectives.inverse import sizes_taking
 from whatif.models.collectives.links import Links, Tuning, hop_ns, links_of
 from whatif.models.fabric import Fabric, Shape, with_stand_ins
@@ -60,6 +60,7 @@ class Move:
         known = np.zeros(len(found), bool) if self.curves is None else self.curves.known
         wide = np.where(known, SPLIT_ON_CURVE, SPLIT)
         splits = [Tuning(step=split, hop=split) for split in (1.0 / wide, wide)]
+        splits += [Tuning(fill=split) for split in SPLIT_FILL]
         ratios = [self._ratio(both.times(split), end.times(split)) for split in splits]
         pick = np.minimum if bound is Bound.LOW else np.maximum
         ends: Float64 = pick.reduce([found, self._ratio(both, end), *ratios])
