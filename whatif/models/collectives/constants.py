@@ -62,19 +62,23 @@ class Constants:
     """NCCL: 24 GB/s of PCIe 4.0 x16."""
     hop_ns: float = 12_000.0
     """A small message between nodes, all in. Measured, from the smallest all-reduces of two
-    nodes: 4 us (InfiniBand HDR; 10 with four nodes), 16 (Pollara RoCE), 26 (EFA v2), 70 (EFA v1)
-    and 103 (RoCE, ROCm 6.3); the value is the geometric mean of the first three. NCCL: 5 us."""
+    nodes: 4 us (InfiniBand HDR; 10 with four nodes), 16 (Pollara RoCE), 27 (EFA v2), 97 (EFA v1)
+    and 175 (RoCE, ROCm 6.3); the value is the geometric mean of the first three. NCCL: 5 us."""
     fill_frac: float = 0.7
     """Weight of the time to fill and drain the pipeline, see `algorithms.time_ns`. Measured."""
     later_hops: float = 1.5
     """Hops that large messages take more than small ones, per doubling of the nodes: another
     protocol. Measured; NCCL's Simple against LL: 3.6."""
+    doubt: float = 1.0
+    """Times the widths of `doubt.py`."""
 
 
 # Latencies of NCCL's protocol LL, which small messages take, and of Simple, which large ones take.
 BASE_NS = 6_600.0
 STEP_NS = 600.0
 """Per step of a ring, or hop of a tree, inside a node."""
+POST_NS = 1_000.0
+"""Per step of a ring that also leaves the node, at least."""
 BASE_SIMPLE_NS = 8_400.0
 STEP_SIMPLE_NS = 3_400.0
 NVLS_NS = 25_000.0

@@ -37,9 +37,9 @@ class Doubt:
     net_rate: Float64
     fill: Float64
 
-    def tuning(self, bound: Bound) -> Tuning:
-        """The new side at its best (LOW) or worst (HIGH)."""
-        power = -1.0 if bound is Bound.LOW else 1.0
+    def tuning(self, bound: Bound, width: float) -> Tuning:
+        """The new side at its best (LOW) or worst (HIGH), logarithms times `width`."""
+        power = -width if bound is Bound.LOW else width
         return Tuning(
             step=self.step**power,
             hop=self.hop**power,
@@ -65,11 +65,11 @@ def doubt_of(before: Calls, base: Fabric, after: Calls, new: Fabric) -> Doubt:
     wan = _gap(past.wan_bytes_per_s, future.wan_bytes_per_s) * (after.sites > 1)
     wire = _gap(_wire_ns(base), _wire_ns(new)) * (before.nodes > 1)
     return Doubt(
-        step=np.exp(0.3 * other_chip + 0.25 * members),
-        hop=np.exp(blind * leaves + 0.3 * spread + 0.5 * other_chip * several + 0.2 * wire),
-        rate=np.exp(0.07 * other_chip + 0.05 * up + 0.08 * other_way + 0.15 * in_node),
-        net_rate=np.exp(0.15 * leaves + 0.08 * (nic + wan + spread)),
-        fill=np.exp(0.5 * other_chip + 0.1 * up + 0.5 * in_node + 0.25 * leaves + 0.3 * spread),
+        step=np.exp(0.25 * other_chip + 0.35 * members),
+        hop=np.exp(blind * leaves + 0.4 * spread + 0.5 * other_chip * several + 0.2 * wire),
+        rate=np.exp(0.06 * other_chip + 0.04 * up + 0.08 * other_way + 0.2 * in_node),
+        net_rate=np.exp(0.1 * leaves + 0.08 * (nic + wan) + 0.11 * spread),
+        fill=np.exp(0.42 * other_chip + 0.1 * up + 0.6 * in_node + 0.2 * leaves + 0.4 * spread),
     )
 
 

@@ -28,12 +28,12 @@ from whatif.models.fabric import Fabric
 
 SOURCE = (
     "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with; against "
-    "public sweeps from 1 MiB on 5% off (worst pair 10%) for other links or accelerators of a node"
+    "public sweeps from 1 MiB on 4% off (worst pair 13%) for other links or accelerators of a node"
 )
-ERROR_MORE_NODES = "7% (worst pair 24%) for more or fewer nodes"
+ERROR_MORE_NODES = "5% (worst pair 24%) for more or fewer nodes"
 ERROR_NEW_NETWORK = (
-    "23% (worst 39%), and small calls by up to a factor of 6, where calls leave the node and the "
-    "trace has none that do: a network's rate does not tell its latency, --net-latency does (11%)"
+    "23% (worst 38%), and small calls by up to a factor of 4, where calls leave the node and the "
+    "trace has none that do: a network's rate does not tell its latency, --net-latency does"
 )
 
 
