@@ -1,5 +1,6 @@
 """Variants of one run replayed, with what runs at the same time taken into account."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,7 @@ from replay.engine.batch import replay_batch
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
 from replay.engine.settle import Coupling, settle, settle_batch
-from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.arrays import Int32, Int64, TaskGraph
 from replay.results.metrics import StepTimes, step_times, step_times_of_ends
 from whatif.couplings.host_overlap import HostOverlap
 from whatif.couplings.registry import couplings_of
@@ -69,13 +70,21 @@ class Answers:
         return step_times(*self.settled(plain))
 
     def step_times_of_all(self, plain: Sequence[TaskGraph]) -> list[StepTimes]:
-        """The same for many, at once."""
+        """The same for many, at once; those with other tasks than most one by one."""
         assert self.residuals, "strict replays are not replayed in batches"
         if not plain:
             return []
-        at = plain[0].boundaries.task
+        usual, _ = Counter(graph.n_tasks for graph in plain).most_common(1)[0]
+        alike = [graph for graph in plain if graph.n_tasks == usual]
+        ends = iter(self._ends(alike, alike[0].boundaries.task))
+        return [
+            step_times_of_ends(graph, next(ends))
+            if graph.n_tasks == usual
+            else self.step_times(graph)
+            for graph in plain
+        ]
+
+    def _ends(self, plain: Sequence[TaskGraph], at: Int32) -> Int64:
         if self.couplings:
-            ends = settle_batch(plain, self.couplings, at)
-        else:
-            ends = replay_batch(plain, at)
-        return [step_times_of_ends(plain[0], ends_ns) for ends_ns in ends]
+            return settle_batch(plain, self.couplings, at)
+        return replay_batch(plain, at)

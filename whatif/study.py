@@ -38,13 +38,16 @@ class Study:
     step_ns: Nanos
     low_ns: Nanos
     high_ns: Nanos
-    rank_ns: tuple[Nanos, ...]
-    """Predicted step of each rank by its own boundaries, in the order of `graph.ranks`."""
+    rank_ns: tuple[Nanos | None, ...]
+    """Predicted step of each recorded rank by its own boundaries, in the order of the unchanged
+    graph's `ranks`; None for those that the scenario has no place for."""
     predicted: Breakdown
     graph: TaskGraph
     """With the scenario's changes."""
     schedule: Schedule
     """Of `graph`."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job, against the recorded run."""
 
     @property
     def speedup(self) -> float | None:
@@ -61,6 +64,7 @@ class Changed:
     labels: tuple[str, ...]
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
+    samples_factor: float
 
 
 def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
@@ -91,10 +95,11 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         step_ns=predicted.mean_ns,
         low_ns=Nanos(min(candidates)),
         high_ns=Nanos(max(candidates)),
-        rank_ns=tuple(predicted.rank_mean_ns(place) for place in range(len(graph.ranks))),
+        rank_ns=_rank_ns(graph, settled, predicted),
         predicted=breakdown(settled, schedule),
         graph=settled,
         schedule=schedule,
+        samples_factor=changed.samples_factor,
     )
 
 
@@ -117,7 +122,16 @@ def apply_all(graph: TaskGraph, scenario: Scenario, bound: Bound = Bound.NOMINAL
         labels=tuple(labels),
         assumptions=tuple(assumptions),
         no_effect=tuple(no_effect),
+        samples_factor=context.samples_factor,
     )
+
+
+def _rank_ns(
+    graph: TaskGraph, changed: TaskGraph, predicted: StepTimes
+) -> tuple[Nanos | None, ...]:
+    """Predicted step of each recorded rank, as far as it is still there."""
+    by_rank = {info.rank: predicted.rank_mean_ns(at) for at, info in enumerate(changed.ranks)}
+    return tuple(by_rank.get(info.rank) for info in graph.ranks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

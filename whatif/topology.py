@@ -219,9 +219,9 @@ class Spread:
 def spread(graph: TaskGraph, topology: Topology) -> Spread:
     """Where the members of each collective lie, those that are not in the files among them.
 
-    Members in the files tell where all are there; else the communicator does, and where its ranks
-    are not known either, its size: as if they were neighbours. The last results are kept, since
-    what-ifs share the columns that they do not change.
+    Where all members of a communicator take part its ranks tell, as a what-if may have changed
+    them; of fewer those in the files, if all are there; else the size: as if they were neighbours.
+    The last results are kept, since what-ifs share the columns that they do not change.
     """
     depends_on = _members(graph)
     for columns, places, known in tuple(_RECENT):
@@ -248,12 +248,17 @@ def _spread(graph: TaskGraph, topology: Topology) -> Spread:
     domains, largest = _counts(number, topology.domain_of(rank), len(calls.kind))
     sites, _ = _counts(number, topology.site_of(rank), len(calls.kind))
     pairs, _ = _counts(number, topology.pair_of(rank), len(calls.kind))
-    partial = np.flatnonzero(calls.members_seen < calls.members_expected)
+    listed = np.array([len(group.ranks) for group in graph.groups], np.int64)[calls.group]
+    partial = np.flatnonzero(
+        (calls.members_seen < calls.members_expected) | (listed == calls.members_expected)
+    )
     for group in np.unique(calls.group[partial]):
         for expected in np.unique(calls.members_expected[partial[calls.group[partial] == group]]):
             rows = partial[calls.group[partial] == group]
             rows = rows[calls.members_expected[rows] == expected]
-            members = np.array(graph.groups[group].ranks or range(int(expected)), np.int64)
+            ranks = graph.groups[group].ranks
+            whole = len(ranks) >= expected
+            members = np.array(ranks if whole else range(int(expected)), np.int64)
             domains[rows], largest[rows], sites[rows], pairs[rows] = _of_ranks(members, topology)
     most = calls.members_expected.astype(np.int64)
     return Spread(

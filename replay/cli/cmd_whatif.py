@@ -119,6 +119,13 @@ def whatif(
             help="Every task takes the median time of the same task on all ranks.",
         ),
     ] = False,
+    dp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Data-parallel replicas, each with its batch (N@NAME: communicators by name).",
+        ),
+    ] = None,
     scenario: Annotated[
         list[Path] | None,
         typer.Option(

@@ -20,6 +20,7 @@ from whatif.transforms.pcie import Pcie
 from whatif.transforms.precision import Precision
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.remove import Remove
+from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
@@ -121,6 +122,16 @@ def _no_stragglers(value: str) -> Transform:
     return NoStragglers()
 
 
+def _dp(value: str) -> Transform:
+    count, at, groups = value.partition("@")
+    if not count.strip().isdecimal() or (at and not groups):
+        raise UsageError(
+            f"`--dp {value}` is no number of replicas",
+            hint="for example --dp 16, or --dp 16@mesh_dp to name their communicators",
+        )
+    return Replicas(replicas=int(count), groups=groups or None)
+
+
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "gpu": _gpu,
     "precision": _precision,
@@ -137,6 +148,7 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "scale": _scale,
     "remove": _remove,
     "no_stragglers": _no_stragglers,
+    "dp": _dp,
 }
 """By the name of the option's parameter."""
 

@@ -127,7 +127,8 @@ class _Settling:
         assert self.attempt is not None, "it has settled"
         tried = self.attempt
         implied_ns = _implied(self._plain, schedule, self._couplings)
-        off_ns = int(np.abs(implied_ns - tried.tasks.dur_ns).sum())
+        differ = np.flatnonzero(implied_ns != tried.tasks.dur_ns)
+        off_ns = int(np.abs(implied_ns[differ] - tried.tasks.dur_ns[differ]).sum())
         if off_ns < self._off_ns:
             self.graph, self.schedule, self._off_ns = tried, schedule, off_ns
         self._rounds += 1
@@ -142,10 +143,11 @@ class _Settling:
 
 def _implied(plain: TaskGraph, schedule: Schedule, couplings: Sequence[Coupling]) -> Int64:
     """Durations that follow from a schedule; changes of several couplings add up."""
-    plain_ns = plain.tasks.dur_ns
-    implied_ns = plain_ns.copy()
-    for coupling in couplings:
-        implied_ns += coupling.durations(plain, schedule) - plain_ns
+    if not couplings:
+        return plain.tasks.dur_ns
+    implied_ns = couplings[0].durations(plain, schedule)
+    for coupling in couplings[1:]:
+        implied_ns = implied_ns + (coupling.durations(plain, schedule) - plain.tasks.dur_ns)
     return np.maximum(implied_ns, 0)
 
 

@@ -43,6 +43,8 @@ class Group:
     """Member ranks, global; empty when not recorded and not seen."""
     size: int
     backend: str
+    description: str = ""
+    """What the framework calls it: `mesh_dp`, `DATA_PARALLEL_GROUP`; empty when not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

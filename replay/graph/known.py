@@ -10,6 +10,8 @@ from replay.graph.arrays import NONE, Collectives, Group, Int64
 from replay.graph.layout import Parts
 from replay.graph.recorded import SQL, Recorded
 
+GROUP_COLUMNS = ("group_key", "name", "ranks", "size", "backend", "description")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -67,9 +69,8 @@ def find_groups(store: Store, known: Known) -> tuple[tuple[Group, ...], Int64]:
     columns = store.arrays_from_file(SQL / "group.sql", {})
     groups: list[Group] = []
     number: dict[str, int] = {}
-    for key, name, ranks, size, backend in zip(
-        *(columns[column].tolist() for column in ("group_key", "name", "ranks", "size", "backend")),
-        strict=True,
+    for key, name, ranks, size, backend, description in zip(
+        *(columns[column].tolist() for column in GROUP_COLUMNS), strict=True
     ):
         members = tuple(int(rank) for rank in ranks.split(",")) if _text(ranks) else ()
         number[key] = len(groups)
@@ -79,6 +80,7 @@ def find_groups(store: Store, known: Known) -> tuple[tuple[Group, ...], Int64]:
                 ranks=members,
                 size=len(members) or int(size),
                 backend=_text(backend),
+                description=_text(description),
             )
         )
     unknown: dict[int, int] = {}

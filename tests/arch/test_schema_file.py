@@ -41,6 +41,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 ADDED_LATER = {
     answer.Answer: ("reading", "rates"),
+    answer.Prediction: ("samples_factor",),
     answer.RateFacts: (
         "flops_per_step",
         "flops_gpus",

@@ -21,15 +21,18 @@ from replay.graph.arrays import Int64, TaskGraph
 from replay.graph.build import build
 from replay.results.fidelity import Baseline, baseline
 from replay.results.metrics import breakdown
+from tests.bench.scatter import scatter
 from whatif.models import gloo
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import study
+from whatif.transforms.bucket import BucketMb
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.registry import Transform, asks_for_machine
 from whatif.transforms.scale import Scale
 from whatif.unprofiled import without_profiler
 
+FIGURE = "img/network.svg"
 GBIT = 1e9 / 8
 NO_LIMIT = BytesPerSecond(100 * GBIT)
 """What is asked for where a link has no limit: more than a core sends."""
@@ -37,7 +40,7 @@ LOOPBACK_GBIT = 7.0
 """What a link without limit carried, for the naive model (`groundtruth/README.md`)."""
 WORST = 12
 """Rows that are named."""
-CHANGES = ("rate", "delay", "rate and delay", "host work x2", "batch x2")
+CHANGES = ("rate", "delay", "rate and delay", "buckets", "host work x2", "batch x2")
 
 
 ALONE = """### Collectives on the host, alone
@@ -50,14 +53,26 @@ fits, no more.
 STEPS = """
 ### Measured steps over gloo
 
-Each setting predicted from each other one of its experiment that differs in link rate, delay, or
-speed of the host alone. *Scaled*: predicted ratio times the step timed without the profiler.
-*--unprofiled-step*: that step is given, and the prediction starts from there. *Naive*: compute as
-recorded, exposed communication scaled by latency + bytes / rate, no ordering. Links without a
-limit are asked for as 100 Gbit/s: the model says that a core sends no faster than 9 Gbit/s. **All**
-leaves *batch x2* out: there all host work is doubled, though the optimizer and other fixed work do
-not grow with the batch, so that it is too long by as much; one trace cannot tell.
+Each setting predicted from each other one of its experiment that differs in the network alone
+(rate, delay), in the size of the gradient buckets, or in the speed of the host. *Scaled*: predicted
+ratio times the step timed without the profiler. *--unprofiled-step*: that step is given, and the
+prediction starts from there. *Naive*: compute as recorded, exposed communication scaled by latency
++ bytes / rate, no ordering. Links without a limit are asked for as 100 Gbit/s: the model says that
+a core sends no faster than 9 Gbit/s. **All** leaves *batch x2* out: there all host work is doubled,
+though the optimizer and other fixed work do not grow with the batch, so that it is too long by as
+much; one trace cannot tell. The range is that of the answer, which knows nothing of how much two
+runs of one setting differ.
 """
+
+
+NAMES = ("ranks", "batch x2", "buckets", "host work x2")
+"""Of what differs in `Setting.compute`."""
+NETWORK = {
+    (False, False): "repeat",
+    (True, False): "rate",
+    (False, True): "delay",
+    (True, True): "rate and delay",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +98,11 @@ class Setting:
         return self.ranks, self.batch, self.bucket_mb, 2 if "slow2x" in self.name else 1
 
     @property
+    def network(self) -> tuple[BytesPerSecond | None, Nanos]:
+        """What of it is."""
+        return self.rate, self.delay_ns
+
+    @property
     def communicates(self) -> bool:
         """It has collectives."""
         return bool(len(self.graph.collectives.kind))
@@ -94,6 +114,7 @@ class Row:
 
     name: str
     change: str
+    base_ms: float
     true_ms: float
     scaled: float
     """The predicted ratio times the base step timed without the profiler."""
@@ -109,7 +130,7 @@ class Row:
 def section(shared: Path) -> str:
     """Markdown: collectives alone, then whole steps."""
     folder = shared / "groundtruth"
-    rows = list(predictions(settings(folder)))
+    rows = _measured(folder)
     noise = [row for row in rows if row.change == "repeat"]
     judged = [row for row in rows if row.change != "repeat"]
     lines = [
@@ -117,6 +138,8 @@ def section(shared: Path) -> str:
         *_alone_table(folder / "calibration.csv"),
         STEPS,
         *_summary(judged, noise),
+        "",
+        f"![Predicted over measured ratios of steps]({FIGURE})",
         "",
         f"The {WORST} worst:",
         "",
@@ -129,6 +152,23 @@ def section(shared: Path) -> str:
         "</details>",
     ]
     return "\n".join(lines)
+
+
+def figures(shared: Path, folder: Path) -> None:
+    """Write the plot that the section shows into a folder (`docs/img`)."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in _measured(shared / "groundtruth"):
+        if row.change not in ("repeat", "batch x2"):
+            ratios = row.true_ms / row.base_ms, (1 + row.scaled) * row.true_ms / row.base_ms
+            points.setdefault(row.name.split()[0], []).append(ratios)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = scatter(points, "measured step, new over base", "predicted step, new over base")
+    (folder / Path(FIGURE).name).write_text(drawn, encoding="utf-8")
+
+
+@cache
+def _measured(folder: Path) -> tuple[Row, ...]:
+    return tuple(predictions(settings(folder)))
 
 
 def settings(folder: Path) -> list[Setting]:
@@ -173,15 +213,17 @@ def _change(base: Setting, other: Setting) -> str | None:
     """What differs; None where no what-if says it, or nothing is to predict."""
     if base.experiment != other.experiment or base.name == other.name:
         return None
-    if base.communicates != other.communicates:
+    if base.ranks != other.ranks or base.communicates != other.communicates:
         return None
-    network = [base.rate != other.rate, base.delay_ns != other.delay_ns]
     if base.compute == other.compute:
-        names = {(False, False): "repeat", (True, False): "rate", (False, True): "delay"}
-        return names.get((network[0], network[1]), "rate and delay")
-    if any(network) or base.ranks != other.ranks or base.bucket_mb != other.bucket_mb:
-        return None
-    return "batch x2" if base.batch != other.batch else "host work x2"
+        network = (base.rate != other.rate, base.delay_ns != other.delay_ns)
+        return NETWORK[network]
+    differs = [
+        name
+        for name, before, after in zip(NAMES, base.compute, other.compute, strict=True)
+        if before != after
+    ]
+    return differs[0] if base.network == other.network and len(differs) == 1 else None
 
 
 def _row(base: Setting, other: Setting, change: str) -> Row:
@@ -190,6 +232,7 @@ def _row(base: Setting, other: Setting, change: str) -> Row:
     return Row(
         name=f"{base.experiment} {base.name} -> {other.name}",
         change=change,
+        base_ms=base.step_ms,
         true_ms=other.step_ms,
         scaled=answer.step_ns * scale / other.step_ms - 1,
         inside=answer.low_ns * scale <= other.step_ms <= answer.high_ns * scale,
@@ -215,6 +258,8 @@ def _scenario(base: Setting, other: Setting) -> Scenario:
         changes.append(Net(rate=_gbit(other.rate or NO_LIMIT)))
     if base.delay_ns != other.delay_ns:
         changes.append(NetLatency(time=_ms(other.delay_ns)))
+    if base.bucket_mb != other.bucket_mb:
+        changes.append(BucketMb(size_mib=other.bucket_mb))
     factor = _host_factor(base, other)
     if factor != 1:
         changes.append(Scale(where="class:host", factor=factor))

@@ -25,12 +25,14 @@ class Contention:
 
     task: Int64
     link: Int64
+    taken_ns: Int64
+    """Recorded duration."""
     latency_ns: Float64
-    """Part of the recorded duration that no other transfer changed."""
-    shared_ns: Float64
-    """The rest: bytes beside those of others."""
-    bytes_ns: Float64
-    """The same, if alone."""
+    """Part of it that no other transfer changed."""
+    alone_ns: Float64
+    """What it would have been alone."""
+    weight: Float64
+    """Part of the time alone that its bytes are on the link."""
 
     @property
     def assumption(self) -> str:
@@ -55,27 +57,37 @@ class Contention:
         return Contention(
             task=np.concatenate([self.task, task]),
             link=self.link[rows],
+            taken_ns=self.taken_ns[rows],
             latency_ns=self.latency_ns[rows],
-            shared_ns=self.shared_ns[rows],
-            bytes_ns=self.bytes_ns[rows],
+            alone_ns=self.alone_ns[rows],
+            weight=self.weight[rows],
         )
 
     def _durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
-        asked_ns = plain.tasks.dur_ns[self.task].astype(np.float64)
-        latency_ns = np.minimum(_latency_ns(plain, self.task), asked_ns)
-        rest_ns = asked_ns - latency_ns
-        share = np.divide(
-            self.bytes_ns, self.shared_ns, out=np.ones_like(rest_ns), where=self.shared_ns > 0
-        )
+        asked_ns = plain.tasks.dur_ns[self.task]
+        alone_ns, weight = self._asked(plain)
         start_ns = schedule.start_ns[self.task].astype(np.float64)
-        jobs = Jobs.of(self.link, start_ns)
-        bytes_ns = rest_ns * share
-        taken_ns = jobs.shared(latency_ns + bytes_ns, weight_of(latency_ns, bytes_ns)) - start_ns
+        taken_ns = Jobs.of(self.link, start_ns).shared(alone_ns, weight) - start_ns
         same = np.abs(taken_ns - asked_ns) <= ROUNDING_NS + ROUNDING_FRAC * asked_ns
         same |= plain.tasks.fixed[self.task]
         dur_ns = plain.tasks.dur_ns.copy()
         dur_ns[self.task] = np.where(same, asked_ns, np.rint(taken_ns)).astype(np.int64)
         return dur_ns
+
+    def _asked(self, plain: TaskGraph) -> tuple[Float64, Float64]:
+        """Time alone and weight of each transfer as a scenario asks for it.
+
+        Its bytes scale as those beside others do. What is as recorded keeps its very numbers, so
+        that the unchanged run comes out to the nanosecond.
+        """
+        asked_ns = plain.tasks.dur_ns[self.task]
+        latency_ns = np.minimum(_latency_ns(plain, self.task), asked_ns)
+        bytes_ns, shared_ns = self.alone_ns - self.latency_ns, self.taken_ns - self.latency_ns
+        share = np.divide(bytes_ns, shared_ns, out=np.ones_like(bytes_ns), where=shared_ns > 0)
+        asked_bytes_ns = (asked_ns - latency_ns) * np.clip(share, 0.0, 1.0)
+        same = (asked_ns == self.taken_ns) & (latency_ns == self.latency_ns)
+        alone_ns = np.where(same, self.alone_ns, latency_ns + asked_bytes_ns)
+        return alone_ns, np.where(same, self.weight, weight_of(latency_ns, asked_bytes_ns))
 
 
 def contention(graph: TaskGraph, schedule: Schedule) -> Contention | None:
@@ -83,18 +95,17 @@ def contention(graph: TaskGraph, schedule: Schedule) -> Contention | None:
     task, link = shared_links(graph)
     if not len(task):
         return None
-    taken_ns = (schedule.end_ns[task] - schedule.start_ns[task]).astype(np.float64)
+    taken_ns = schedule.end_ns[task] - schedule.start_ns[task]
     latency_ns = np.minimum(_latency_ns(graph, task), taken_ns)
-    start_ns = schedule.start_ns[task].astype(np.float64)
-    jobs = Jobs.of(link, start_ns)
-    weight = weight_of(latency_ns, taken_ns - latency_ns)
-    alone_ns = jobs.alone(schedule.end_ns[task].astype(np.float64), weight)
+    jobs = Jobs.of(link, schedule.start_ns[task].astype(np.float64))
+    alone_ns, weight = jobs.alone(schedule.end_ns[task].astype(np.float64), latency_ns)
     return Contention(
         task=task,
         link=link,
+        taken_ns=taken_ns,
         latency_ns=latency_ns,
-        shared_ns=taken_ns - latency_ns,
-        bytes_ns=np.maximum(alone_ns - latency_ns, 0.0),
+        alone_ns=alone_ns,
+        weight=weight,
     )
 
 

@@ -120,6 +120,9 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
     no_effect: tuple[str, ...]
     """Why a transform changed nothing, one sentence each."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job over those recorded: other than 1 with more or fewer
+    replicas. Throughput changes by `samples_factor * speedup`."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):

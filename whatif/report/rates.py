@@ -34,6 +34,21 @@ class Workload:
         """Anything was said."""
         return self != NOTHING_SAID
 
+    def times(self, factor: float) -> "Workload":
+        """A step with so many times the samples; the number of steps stays."""
+        if factor == 1:
+            return self
+
+        def scaled(amount: float | None) -> float | None:
+            return None if amount is None else amount * factor
+
+        return Workload(
+            tokens_per_step=scaled(self.tokens_per_step),
+            samples_per_step=scaled(self.samples_per_step),
+            flops_per_step=scaled(self.flops_per_step),
+            steps_total=self.steps_total,
+        )
+
 
 NOTHING_SAID = Workload()
 

@@ -140,6 +140,12 @@ def _steps(findings: Findings) -> Iterator[str]:
             f"{'':<9}{'predicted':<11}{format_ms(study.step_ns):>14}   {speed}   "
             f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
         )
+        if study.samples_factor != 1 and study.speedup is not None:
+            gain = study.samples_factor * study.speedup
+            yield (
+                f"{'':<9}{study.samples_factor:g} times the samples in a step: throughput "
+                f"{gain:.3g} times as high"
+            )
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
 
@@ -164,7 +170,9 @@ def _ranks(findings: Findings) -> Iterator[str]:
         line = f"{label:<9}rank {rank:<6}{format_ms(own_ns[place]):>14}   "
         line += f"{far_frac[place]:+.1%} against the median rank"
         if findings.study is not None:
-            line += f"   predicted {format_ms(findings.study.rank_ns[place])}"
+            predicted_ns = findings.study.rank_ns[place]
+            told = "-" if predicted_ns is None else format_ms(predicted_ns)
+            line += f"   predicted {told}"
         yield line
         label = ""
 
@@ -190,16 +198,28 @@ def _waited(findings: Findings) -> Iterator[str]:
 
 def _rates(findings: Findings) -> Iterator[str]:
     """Tokens, samples, MFU and GPU-hours, where the step's work was given or its shapes tell it."""
+    label = "rates"
+    for line in dict.fromkeys(_rate_lines(findings)):
+        yield from _folded(f"{label:<9}", line)
+        label = ""
+
+
+def _rate_lines(findings: Findings) -> Iterator[str]:
+    """Of the recorded job, then of the job to be: where it has other GPUs, with their number."""
     steps = [("measured", findings.baseline.measured.mean_ns)]
     if findings.unprofiled is not None:
         steps = [("replayed", findings.baseline.replayed.mean_ns)]
-    if findings.study is not None:
-        steps.append(("predicted", findings.study.step_ns))
+    study, workload = findings.study, findings.workload
+    resized = study is not None and study.samples_factor != 1
+    if study is not None and not resized:
+        steps.append(("predicted", study.step_ns))
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
-    label = "rates"
-    for line in rate_lines(findings.workload, tuple(steps), machine, findings.flops):
-        yield from _folded(f"{label:<9}", line)
-        label = ""
+    yield from rate_lines(workload, tuple(steps), machine, findings.flops)
+    if study is not None and resized:
+        machine = accelerators(study.graph, has_device=findings.facts.has_device)
+        workload = workload.times(study.samples_factor)
+        steps = [("predicted", study.step_ns)]
+        yield from rate_lines(workload, tuple(steps), machine, findings.flops)
 
 
 def _breakdown(findings: Findings) -> Iterator[str]:

@@ -151,11 +151,12 @@ def _prediction(study: Study) -> Prediction:
         scenario=study.labels,
         assumptions=study.assumptions,
         no_effect=study.no_effect,
+        samples_factor=study.samples_factor,
     )
 
 
 def _ranks(
-    graph: TaskGraph, baseline: Baseline, predicted_ns: tuple[Nanos, ...] | None
+    graph: TaskGraph, baseline: Baseline, predicted_ns: tuple[Nanos | None, ...] | None
 ) -> tuple[RankFacts, ...]:
     return tuple(
         RankFacts(
@@ -230,11 +231,14 @@ def _long_step(long: LongStep) -> LongStepFacts:
 
 
 def _rates(findings: Findings) -> RateFacts | None:
-    study, workload, recorded = findings.study, findings.workload, findings.flops
+    study, recorded = findings.study, findings.flops
     base, unprofiled = findings.baseline, findings.unprofiled
     step_ns = base.measured.mean_ns if unprofiled is None else base.replayed.mean_ns
     step_ns = step_ns if study is None else study.step_ns
-    machine = accelerators(findings.graph, has_device=findings.facts.has_device)
+    graph = findings.graph if study is None else study.graph
+    factor = 1.0 if study is None else study.samples_factor
+    workload = findings.workload.times(factor)
+    machine = accelerators(graph, has_device=findings.facts.has_device)
     if not are_known(workload, recorded, machine):
         return None
     found = rates(workload, step_ns, machine, recorded)

@@ -27,6 +27,11 @@ class Context:
     """Places of the ranks; None before `machine.known` has looked."""
     anchor: "Anchor | None" = None
     """What ratios refer to; None before the first change of a link."""
+    samples_factor: float = 1.0
+    """Samples of a step of the whole job, against the recorded run."""
+    replica_spread_ns: float | None = None
+    """Standard deviation of what replicas work by themselves in a step, as recorded; None before a
+    what-if has measured it."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 

@@ -16,7 +16,7 @@ from whatif.transforms.host_transfers import (
     sends_seen_elsewhere,
     with_moving,
 )
-from whatif.transforms.links import Jobs, link_numbers, weight_of
+from whatif.transforms.links import Jobs, link_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,7 @@ def _alone(
     alone_ns = taken_ns.copy()
     rows = np.flatnonzero(~sends_seen_elsewhere(graph, task))
     jobs = Jobs.of(link_numbers(graph, task[rows]), start_ns[rows])
-    weight = weight_of(latency_ns[rows], (taken_ns - latency_ns)[rows])
-    alone_ns[rows] = jobs.alone((start_ns + taken_ns)[rows], weight)
+    alone_ns[rows], _ = jobs.alone((start_ns + taken_ns)[rows], latency_ns[rows])
     bytes_ns = np.maximum(alone_ns - latency_ns, 0.0)
     shared = np.divide(
         taken_ns - latency_ns, bytes_ns, out=np.ones_like(taken_ns), where=bytes_ns > 0

@@ -22,6 +22,8 @@ from whatif.transforms.reach import Level, levels
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 INSIDE, ACROSS, ON_HOST, BETWEEN_TWO = range(4)
 """Links of a rank: scale-up, network card, of its host; and the one between two ranks."""
+TURNS, SAME_WEIGHT = 30, 1e-6
+"""Without known latency every weight is 1 at once; else a few turns bring them near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,21 @@ class Jobs:
         first = np.searchsorted(link[order], np.arange(int(link.max()) + 2))
         return cls(order, first.astype(np.int64), np.ascontiguousarray(start_ns[order]))
 
-    def alone(self, end_ns: Float64, weight: Float64) -> Float64:
-        """Time that each would have taken alone, ns."""
+    def alone(self, end_ns: Float64, latency_ns: Float64) -> tuple[Float64, Float64]:
+        """Time that each would have taken alone, ns, and its weight then.
+
+        The weight follows from the time alone, and that from all weights: found by turns.
+        """
+        weight = weight_of(latency_ns, end_ns - self._as_given(self.start_ns) - latency_ns)
+        for _ in range(TURNS):
+            alone_ns = self._alone(end_ns, weight)
+            found = weight_of(latency_ns, np.maximum(alone_ns - latency_ns, 0.0))
+            if np.abs(found - weight).max(initial=0.0) <= SAME_WEIGHT:
+                break
+            weight = (weight + found) / 2
+        return self._alone(end_ns, weight), weight
+
+    def _alone(self, end_ns: Float64, weight: Float64) -> Float64:
         alone_ns = np.zeros(len(self.order))
         alone_times(self.first, self.start_ns, end_ns[self.order], weight[self.order], alone_ns)
         return self._as_given(alone_ns)

@@ -41,6 +41,8 @@ def _name_counts(graph: TaskGraph) -> Int64:
         counted = np.isin(tasks.kind, [int(kind) for kind in HOST_KINDS])
     counted &= (tasks.step >= 0) & (tasks.name >= 0)
     numbers = np.array([info.rank for info in graph.ranks], np.int64)
+    # A what-if may have left ranks out whose tasks are still there.
+    counted &= np.isin(tasks.rank, numbers)
     order = np.argsort(numbers)
     position = order[np.searchsorted(numbers, tasks.rank[counted], sorter=order)]
     place = position * len(graph.names) + tasks.name[counted]

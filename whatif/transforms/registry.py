@@ -12,12 +12,13 @@ from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
 from whatif.transforms.precision import Precision
 from whatif.transforms.remove import Remove
+from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
 Links = Nvlink | Pcie | Net | NetLatency | Wan | InNetwork | CollectiveAlgo | BucketMb | Compress
-Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers
+Transform = Gpu | Precision | Links | NetworkScale | Scale | Remove | NoStragglers | Replicas
 
 KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)

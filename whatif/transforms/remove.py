@@ -32,22 +32,34 @@ class Remove(
         if not chosen.any():
             reason = "all selected tasks were launched before the first step"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
-        gone = chosen | _idle_callers(graph, chosen)
-        tasks = graph.tasks
-        changed = replace(
-            tasks,
-            dur_ns=np.where(gone, 0, tasks.dur_ns),
-            residual_ns=np.where(gone, _early_end(tasks), tasks.residual_ns),
-        )
         assumptions = ["a removed task still keeps its place in the order of its thread or stream"]
         if widened:
             assumptions.append(f"{widened} collectives are removed on all ranks: none can do alone")
         return Applied(
-            graph=replace(graph, tasks=changed, edges=_freed(graph, gone)),
+            graph=_without(graph, chosen),
             label=label,
             context=context,
             assumptions=tuple(assumptions),
         )
+
+
+def taken_out(graph: TaskGraph, chosen: Bool) -> TaskGraph:
+    """The graph without the chosen tasks, whole collectives and the calls that launched only them.
+
+    None of the chosen is fixed.
+    """
+    return _without(graph, _whole_collectives(graph, chosen)[0])
+
+
+def _without(graph: TaskGraph, chosen: Bool) -> TaskGraph:
+    gone = chosen | _idle_callers(graph, chosen)
+    tasks = graph.tasks
+    changed = replace(
+        tasks,
+        dur_ns=np.where(gone, 0, tasks.dur_ns),
+        residual_ns=np.where(gone, _early_end(tasks), tasks.residual_ns),
+    )
+    return replace(graph, tasks=changed, edges=_freed(graph, gone))
 
 
 def _whole_collectives(graph: TaskGraph, chosen: Bool) -> tuple[Bool, int]:

@@ -5,7 +5,7 @@ only how its parts change counts. Both times are of the same measured ones, howe
 stand between, so that a change and its reverse leave nothing behind.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -184,18 +184,65 @@ def _on(
         before = calls_of(anchor.graph, anchor.topology, number[rows])
         after = calls_of(graph, context.places, number[rows])
         measured_ns = anchor.graph.tasks.dur_ns[ids[rows]]
-        scaled_ns = model.scaled_ns(
+        scaled_ns = _scaled(
             measured_ns,
-            before=before,
-            base=base,
-            after=after,
-            new=new,
-            bound=context.bound,
-            curves=anchor.curves.rows(number[rows]),
+            (before, base),
+            (after, new),
+            context.bound,
+            anchor.curves.rows(number[rows]),
         )
         added_ns = _with_another_link(measured_ns, (before, base), (after, new), context.bound)
         new_ns[rows] = np.where(added_ns >= 0, added_ns, scaled_ns)
     return new_ns, host
+
+
+def _scaled(
+    measured_ns: Int64,
+    before: tuple[Calls, Fabric],
+    after: tuple[Calls, Fabric],
+    bound: Bound,
+    curves: Curves,
+) -> Int64:
+    """Measured times of calls on other links, or of other calls.
+
+    What a transfer inside a node took beyond the model (beside other work, on few channels) says
+    nothing of the network. Where calls now leave their node, only the part inside it scales, and
+    what the model adds for the network comes on top.
+    """
+    (calls, base), (new_calls, new) = before, after
+    inside = replace(
+        new_calls,
+        members=np.where(
+            new_calls.nodes > 1, np.maximum(new_calls.largest_node, 2), new_calls.members
+        ),
+        nodes=np.ones_like(new_calls.nodes),
+        sites=np.ones_like(new_calls.sites),
+    )
+    leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
+    target = _chosen(leaving, inside, new_calls)
+    scaled_ns = model.scaled_ns(
+        measured_ns,
+        before=calls,
+        base=base,
+        after=target,
+        new=new,
+        bound=bound,
+        curves=curves,
+    )
+    added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
+    leaving &= np.isfinite(added_ns)
+    added_ns = np.where(leaving, np.maximum(added_ns, 0.0), 0.0)
+    return scaled_ns + np.rint(added_ns).astype(np.int64)
+
+
+def _chosen(rows: Bool, one: Calls, other: Calls) -> Calls:
+    """Rows of `one`, for the rest those of `other`."""
+    return Calls(
+        **{
+            field.name: np.where(rows, getattr(one, field.name), getattr(other, field.name))
+            for field in fields(Calls)
+        }
+    )
 
 
 def _with_another_link(

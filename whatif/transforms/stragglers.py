@@ -42,7 +42,9 @@ class NoStragglers(
             reason = "one rank alone has no peers to compare with"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
         tasks = graph.tasks
-        ids = np.flatnonzero(np.isin(tasks.kind, LEVELLED) & ~tasks.fixed & (tasks.lane >= 0))
+        ranks = np.array([info.rank for info in graph.ranks], np.int64)
+        levelled = np.isin(tasks.kind, LEVELLED) & np.isin(tasks.rank, ranks)
+        ids = np.flatnonzero(levelled & ~tasks.fixed & (tasks.lane >= 0))
         twin = _twins(graph, ids)
         dur_ns = tasks.dur_ns.copy()
         dur_ns[ids] = _lower_median(twin, tasks.dur_ns[ids])

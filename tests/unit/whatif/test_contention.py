@@ -126,4 +126,4 @@ def test_messages_in_both_directions_share_the_link_between_two_ranks() -> None:
     coupling = contention(graph, replay(graph))
     assert coupling is not None
     assert [graph.names[name] for name in graph.tasks.name[coupling.task]] == ["gloo:recv"] * 2
-    assert (coupling.bytes_ns // US).tolist() == [200, 200]
+    assert (coupling.alone_ns // US).tolist() == [200, 200]

@@ -7,13 +7,17 @@ import pytest
 
 from ingest.units import BytesPerSecond, Nanos
 from ingest.vocab import CollectiveKind, TaskKind
+from replay.engine.run import replay
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of
+from whatif.answers import Answers
 from whatif.models.bound import Bound
+from whatif.recorded import Recorded
 from whatif.scenario import Scenario
-from whatif.study import study
+from whatif.study import apply_all, study
 from whatif.transforms.host_network import HostNetwork, over_network, recorded_rate
 from whatif.transforms.host_transfers import moving_ns, receivers_last, with_moving
+from whatif.transforms.net import NetLatency
 from whatif.transforms.network import NetworkScale
 
 US, MS = 1_000, 1_000_000
@@ -116,3 +120,28 @@ def test_moving_parts_grow_and_shrink_without_a_jump() -> None:
 def test_who_comes_last_is_told(ahead_ms: float, last: bool) -> None:  # noqa: FBT001
     graph = message(sent_ms=1.3, received_ms=1.3, ahead_ms=ahead_ms)
     assert receivers_last(graph).tolist() == [last]
+
+
+def test_the_delay_of_the_recording_is_told_to_the_couplings() -> None:
+    graph = reduced(120.0)
+    said = Recorded(net="1Gbps", net_latency="1ms")
+    scenario = Scenario(base=said, transforms=(NetLatency(time="3ms"),))
+    changed = apply_all(graph, scenario)
+    hops = 4 * SIZE / 2 / (2 << 20)
+    assert changed.context.recorded_latency_ns is not None
+    assert changed.context.recorded_latency_ns[0] == pytest.approx(hops * MS)
+    assert changed.graph.collectives.latency_ns[0] == pytest.approx(3 * hops * MS)
+    assert times_ms(changed.graph)[0] == pytest.approx(120 + 2 * hops)
+
+
+def test_many_variants_are_answered_as_each_alone_whatever_their_tasks() -> None:
+    graph = reduced(100.0, 60.0)
+    variants = [
+        over_network(graph, HostNetwork(factor=factor), Bound.NOMINAL).graph
+        for factor in (0.5, 1.0, 3.0)
+    ]
+    variants.insert(1, reduced(10.0))
+    answers = Answers.of(graph, replay(graph))
+    together = [int(times.mean_ns) for times in answers.step_times_of_all(variants)]
+    assert together == [int(answers.step_times(variant).mean_ns) for variant in variants]
+    assert answers.step_times_of_all([]) == []
