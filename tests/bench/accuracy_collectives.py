@@ -1,6 +1,6 @@
 """The collective model against public sweeps of nccl-tests and rccl-tests, pair by pair.
 
-    python -m tests.bench.accuracy_collectives ../shared
+    python -m tests.bench.accuracy_collectives ../shared [--figures docs/img]
 
 The sweep of one system plays the trace: its time of each size is moved to another system, node
 count or GPU count and compared with what was measured there. Constants that were fitted on sweeps
@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from ingest.pipeline import IngestOptions, open_run
 from ingest.vocab import CollectiveKind
 from replay.graph.build import build
+from tests.bench.collective_plot import ratios_by_size
 from tests.bench.collective_rivals import alpha_beta_ns, nccl_ns
 from tests.bench.collective_sweeps import (
     AMPERE,
@@ -177,7 +179,7 @@ def hop_ns(measured: Measured, constants: Constants) -> float:
         measured, size_bytes=measured.size_bytes[first], time_ns=measured.time_ns[first]
     )
     low, high = LEAST_HOP_NS, MOST_HOP_NS
-    for _ in range(40):
+    for _ in range(16):
         middle = (low * high) ** 0.5
         time_ns = _absolute_ns(smallest, replace(constants, hop_ns=middle), Tuning())[0]
         low, high = (low, middle) if time_ns > smallest.time_ns[0] else (middle, high)
@@ -290,6 +292,7 @@ def _curve(base: Measured, rows: int) -> Curves:
     )
 
 
+@cache
 def outcomes(tables: Path) -> dict[str, list[Outcome]]:
     """All pairs, by group; constants fitted without the family of the target."""
     measured = {name: read(sweep, tables) for name, sweep in SWEEPS.items()}
@@ -494,11 +497,40 @@ def trace_table(shared: Path) -> Iterable[str]:
                 yield f"| {' | '.join(cells)} |"
 
 
+FIGURE = "img/collectives.svg"
+DRAWN = (
+    ("8xA100-80", "8xH100 p5"),
+    ("8xA100-40 AG", "8xH100 AG"),
+    ("8xH200", "8xB200"),
+    ("16xA100 HDR", "32xA100 HDR"),
+    ("16xA100 HDR", "128xA100 HDR"),
+    ("8xMI300X", "8xH100 p5"),
+    ("8xH100 p5", "16xH100 EFA"),
+)
+
+
+def figures(shared: Path, folder: Path) -> None:
+    """Write the plot that the section shows into a folder (`docs/img`)."""
+    found = outcomes(shared / "facts/nccl_tables")
+    every = {
+        (one.base, one.target): one for group in found if group != GIVEN for one in found[group]
+    }
+    lines = {
+        f"{base} to {target}": list(
+            zip(every[base, target].size_bytes, every[base, target].model, strict=True)
+        )
+        for base, target in DRAWN
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / Path(FIGURE).name).write_text(ratios_by_size(lines), encoding="utf-8")
+
+
 def section(shared: Path) -> str:
     """Markdown for docs/accuracy.md."""
     tables = shared / "facts/nccl_tables"
     found = outcomes(tables)
-    lines = [*WORDS, "", *summary(found), "", *WORDS_OF_PAIRS]
+    figure = f"![predicted over measured time by size]({FIGURE})"
+    lines = [*WORDS, "", *summary(found), "", figure, "", *WORDS_OF_PAIRS]
     for group, results in found.items():
         lines += ["", f"**{group[0].upper()}{group[1:]}**", ""]
         lines += pair_table(results, ranged=group != SAME)
@@ -518,7 +550,8 @@ WORDS_OF_PAIRS = (
     "Median of |predicted / measured - 1| over the sizes of a pair, from 1 KiB on. *alpha-beta*: "
     "latency and bandwidth fitted on the base, bytes moved by the ratio of the links' rates. "
     "*NCCL*: the measured time times the ratio of NCCL's own formula. *In range*: truths inside "
-    "low..high; a range wider than 2x says little. Sweeps by one process for all GPUs or by torch "
+    "low..high; a range wider than 2x says little; the widths were set by hand on these pairs. "
+    "Sweeps by one process for all GPUs or by torch "
     "(A100-40, A100 stas, A100 HDR up to 8, H100, H200, B200 and V100) have the host's launches in "
     "their small times: they are judged only where a call takes 1.5 times their smallest. Three "
     "times of more than twice that of a larger call are not judged either.",
@@ -540,7 +573,11 @@ def main() -> None:
     """Print the section."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shared", type=Path)
-    sys.stdout.write(section(parser.parse_args().shared) + "\n")
+    parser.add_argument("--figures", type=Path, help="also write the plot into this folder")
+    given = parser.parse_args()
+    if given.figures is not None:
+        figures(given.shared, given.figures)
+    sys.stdout.write(section(given.shared) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ KINDS = [kind for kind in CollectiveKind if kind is not CollectiveKind.UNKNOWN]
 RATES = ("scale_up_bytes_per_s", "pcie_bytes_per_s", "nic_bytes_per_s", "wan_bytes_per_s")
 LATENCIES = ("net_latency_ns", "wan_latency_ns")
 ROUNDING = 1e-9
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=30, deadline=None)
 
 
 @st.composite

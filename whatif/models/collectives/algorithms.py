@@ -15,7 +15,7 @@ no pipeline. The fastest algorithm is taken, as the library means to; a minimum 
 functions has no jumps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,12 +53,10 @@ PERSONAL = (CollectiveKind.ALL_TO_ALL, CollectiveKind.GATHER, CollectiveKind.SCA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One algorithm, per call; infinite where it cannot do the call."""
+    """One algorithm, per call."""
 
-    algorithm: Algorithm
-    forced_only: bool = False
-    """Not what a library picks by itself."""
-    possible: Bool
+    possible: Bool | bool = True
+    """Calls of its kinds that it can do; it has times for others too, that mean nothing."""
     first_ns: Float64
     fill_ns: Float64
     wire_ns: Float64
@@ -70,8 +68,7 @@ def time_ns(cost: Cost, links: Links, size_bytes: Float64) -> Float64:
     share = np.divide(cost.wire_ns, whole, out=np.zeros_like(whole), where=cost.wire_ns > 0)
     filling = links.fill_frac * np.sqrt(cost.fill_ns * cost.wire_ns) * share
     slow = np.where(links.several, size_bytes * SMALL_NS_PER_BYTE, np.inf)
-    beyond = np.minimum(links.later_ns + filling, slow)
-    return np.where(cost.possible, cost.first_ns + cost.wire_ns + beyond, np.inf)
+    return cost.first_ns + cost.wire_ns + np.minimum(links.later_ns + filling, slow)
 
 
 def times_ns(links: Links, size_bytes: Float64) -> Float64:
@@ -86,59 +83,28 @@ def fastest_ns(links: Links, size_bytes: Float64) -> Float64:
 
 def wire_floor_ns(links: Links, size_bytes: Float64) -> Float64:
     """The bytes alone, by the algorithm that has fewest of them."""
-    return _chosen(links, size_bytes, lambda cost: np.where(cost.possible, cost.wire_ns, np.inf))
+    return _chosen(links, size_bytes, lambda cost: cost.wire_ns)
 
 
 def _chosen(links: Links, size_bytes: Float64, measure: Callable[[Cost], Float64]) -> Float64:
-    fastest = np.full(len(size_bytes), np.inf)
-    forced = np.full(len(size_bytes), np.inf)
-    for cost in costs(links, size_bytes):
-        times = measure(cost)
-        if not cost.forced_only:
+    kind, wanted = links.calls.kind, links.fabric.algorithm
+    present = set(np.unique(kind).tolist())
+    fastest, forced = np.full((2, len(size_bytes)), np.inf)
+    for way in WAYS:
+        if present.isdisjoint(way.kinds) or not (way.by_itself or way.algorithm == wanted):
+            continue
+        cost = way.cost(links, size_bytes)
+        times = np.where(np.isin(kind, way.kinds) & cost.possible, measure(cost), np.inf)
+        if way.by_itself:
             fastest = np.minimum(fastest, times)
-        if cost.algorithm == links.fabric.algorithm:
+        if way.algorithm == wanted:
             forced = np.minimum(forced, times)
     return np.where(np.isinf(forced), fastest, forced)
 
 
-def costs(links: Links, size_bytes: Float64) -> Iterator[Cost]:
-    """Every algorithm that the model knows."""
-    yield _ring(links, size_bytes)
-    yield _ring_of_shards(links, size_bytes)
-    yield _chain(links, size_bytes)
-    yield _tree(links, size_bytes)
-    yield _nvls(links, size_bytes)
-    yield _nvls_tree(links, size_bytes)
-    yield _in_network(links, size_bytes)
-    yield _pat(links, size_bytes)
-    yield _hierarchical(links, size_bytes)
-    yield _direct(links, size_bytes)
-    yield _pairwise(links, size_bytes)
-    yield _pairwise_by_node(links, size_bytes)
-    yield _point_to_point(links, size_bytes)
-
-
 def can(algorithm: Algorithm, kind: CollectiveKind) -> bool:
     """Whether the algorithm is one for that kind of collective at all."""
-    return kind in _KINDS[algorithm]
-
-
-_KINDS: dict[Algorithm, tuple[CollectiveKind, ...]] = {
-    Algorithm.RING: (*REDUCED, *SHARDED, *ROOTED),
-    Algorithm.TREE: REDUCED,
-    Algorithm.NVLS: REDUCED,
-    Algorithm.NVLS_TREE: REDUCED,
-    Algorithm.COLLNET: REDUCED,
-    Algorithm.PAT: SHARDED,
-    Algorithm.HIERARCHICAL: (*REDUCED, CollectiveKind.ALL_TO_ALL),
-    Algorithm.DIRECT: REDUCED,
-    Algorithm.PAIRWISE: (*PERSONAL, *POINT_TO_POINT),
-}
-
-
-def _of(links: Links, kinds: tuple[CollectiveKind, ...]) -> Bool:
-    found: Bool = np.isin(links.calls.kind, kinds)
-    return found
+    return any(way.algorithm is algorithm and kind in way.kinds for way in WAYS)
 
 
 def _members(links: Links) -> Float64:
@@ -195,8 +161,6 @@ def _ring(links: Links, size_bytes: Float64) -> Cost:
     members = _members(links)
     sent = 2.0 * (members - 1.0) / members * size_bytes
     return Cost(
-        algorithm=Algorithm.RING,
-        possible=_of(links, REDUCED),
         first_ns=_ring_latency(links, 2.0, BASE_NS, STEP_NS, RING_HOP_FRAC),
         fill_ns=_filling(links),
         wire_ns=_ns(sent, _ring_bytes_per_s(links)),
@@ -207,8 +171,6 @@ def _ring_of_shards(links: Links, size_bytes: Float64) -> Cost:
     members = _members(links)
     sent = (members - 1.0) / members * size_bytes
     return Cost(
-        algorithm=Algorithm.RING,
-        possible=_of(links, SHARDED),
         first_ns=_ring_latency(links, 1.0, BASE_NS, STEP_NS, RING_HOP_FRAC),
         fill_ns=_ring_latency(links, 1.0, BASE_SIMPLE_NS, STEP_SIMPLE_NS, SIMPLE_HOP_FACTOR),
         wire_ns=_ns(sent, _ring_bytes_per_s(links)),
@@ -218,8 +180,6 @@ def _ring_of_shards(links: Links, size_bytes: Float64) -> Cost:
 def _chain(links: Links, size_bytes: Float64) -> Cost:
     """Broadcast and reduce: the whole buffer passes every member."""
     return Cost(
-        algorithm=Algorithm.RING,
-        possible=_of(links, ROOTED),
         first_ns=_ring_latency(links, 1.0, BASE_NS, STEP_NS, RING_HOP_FRAC),
         fill_ns=_ring_latency(links, 1.0, BASE_SIMPLE_NS, STEP_SIMPLE_NS, SIMPLE_HOP_FACTOR),
         wire_ns=_ns(size_bytes, _ring_bytes_per_s(links)),
@@ -243,8 +203,6 @@ def _tree(links: Links, size_bytes: Float64) -> Cost:
     part = np.where(links.several, TREE_FRAC_BETWEEN, TREE_FRAC)
     inside = _ns(2.0 * size_bytes, part * links.path_bytes_per_s)
     return Cost(
-        algorithm=Algorithm.TREE,
-        possible=_of(links, REDUCED),
         first_ns=_tree_latency(links, BASE_NS, STEP_NS, 1.0),
         fill_ns=_filling(links),
         wire_ns=np.maximum(inside, _between(links, size_bytes, _tree_crossings(links))),
@@ -254,7 +212,8 @@ def _tree(links: Links, size_bytes: Float64) -> Cost:
 def _reduces_in_switch(links: Links) -> Bool:
     fits = links.silicon.in_switch_frac is not None
     fits &= links.fabric.scale_up_shape == Shape.SWITCH and links.fabric.in_network is not False
-    return _of(links, REDUCED) & (links.calls.largest_node > PAIR) & fits
+    reduces: Bool = (links.calls.largest_node > PAIR) & fits
+    return reduces
 
 
 def _in_switch_ns(links: Links, size_bytes: Float64) -> Float64:
@@ -266,7 +225,6 @@ def _in_switch_ns(links: Links, size_bytes: Float64) -> Float64:
 
 def _nvls(links: Links, size_bytes: Float64) -> Cost:
     return Cost(
-        algorithm=Algorithm.NVLS,
         possible=_reduces_in_switch(links) & ~links.several,
         first_ns=np.full(len(size_bytes), NVLS_NS),
         fill_ns=_filling(links),
@@ -277,7 +235,6 @@ def _nvls(links: Links, size_bytes: Float64) -> Cost:
 def _nvls_tree(links: Links, size_bytes: Float64) -> Cost:
     between = _between(links, size_bytes, _tree_crossings(links))
     return Cost(
-        algorithm=Algorithm.NVLS_TREE,
         possible=_reduces_in_switch(links) & links.several,
         first_ns=np.maximum(NVLS_NS, _tree_latency(links, BASE_NS, STEP_NS, 1.0)),
         fill_ns=_filling(links),
@@ -294,8 +251,7 @@ def _in_network(links: Links, size_bytes: Float64) -> Cost:
     allowed = links.fabric.in_network is True or links.fabric.algorithm == Algorithm.COLLNET
     up = links.step_factor * (BASE_NS + STEP_NS * np.maximum(links.calls.largest_node - 1.0, 0.0))
     return Cost(
-        algorithm=Algorithm.COLLNET,
-        possible=_of(links, REDUCED) & links.several & allowed,
+        possible=links.several & allowed,
         first_ns=up + 2.0 * (links.hop_ns + links.site_hop_ns),
         fill_ns=_filling(links),
         wire_ns=np.maximum(inside, _between(links, size_bytes, crossings)),
@@ -310,8 +266,7 @@ def _pat(links: Links, size_bytes: Float64) -> Cost:
     first = links.step_factor * (PAT_BASE_NS + PAT_MEMBER_NS * members) + hops
     sent = (members - 1.0) / members * size_bytes
     return Cost(
-        algorithm=Algorithm.PAT,
-        possible=_of(links, SHARDED) & links.several & (links.calls.largest_node <= 1),
+        possible=links.several & (links.calls.largest_node <= 1),
         first_ns=first,
         fill_ns=first,
         wire_ns=_ns(sent, PAT_FRAC * _ring_bytes_per_s(links)),
@@ -328,9 +283,7 @@ def _hierarchical(links: Links, size_bytes: Float64) -> Cost:
     between = _between(links, size_bytes, 2.0 * (nodes - 1.0) / nodes)
     stages = (HIERARCHY_STAGES - 1.0) * links.step_factor * BASE_NS
     return Cost(
-        algorithm=Algorithm.HIERARCHICAL,
-        forced_only=True,
-        possible=_of(links, REDUCED) & links.several,
+        possible=links.several,
         first_ns=stages + _tree_latency(links, BASE_NS, STEP_NS, 1.0),
         fill_ns=_filling(links),
         wire_ns=inside + between,
@@ -341,9 +294,7 @@ def _direct(links: Links, size_bytes: Float64) -> Cost:
     """Each member reads the buffers of all others and adds them up itself."""
     sent = (_members(links) - 1.0) * size_bytes
     return Cost(
-        algorithm=Algorithm.DIRECT,
-        forced_only=True,
-        possible=_of(links, REDUCED) & ~links.several,
+        possible=~links.several,
         first_ns=np.full(len(size_bytes), links.step_factor * (BASE_NS + STEP_NS)),
         fill_ns=np.zeros(len(size_bytes)),
         wire_ns=_ns(sent, links.up_bytes_per_s),
@@ -378,8 +329,6 @@ def _pairwise(links: Links, size_bytes: Float64) -> Cost:
     near, far = _personal_ns(links, size_bytes, outside)
     first, filling = _to_each(links, members - 1.0)
     return Cost(
-        algorithm=Algorithm.PAIRWISE,
-        possible=_of(links, PERSONAL),
         first_ns=first,
         fill_ns=filling,
         wire_ns=np.maximum(near, far),
@@ -396,9 +345,7 @@ def _pairwise_by_node(links: Links, size_bytes: Float64) -> Cost:
     steps = np.maximum(largest - 1.0, 0.0) + np.maximum(links.calls.nodes - 1.0, 0.0)
     first, filling = _to_each(links, steps)
     return Cost(
-        algorithm=Algorithm.HIERARCHICAL,
-        forced_only=True,
-        possible=_of(links, (CollectiveKind.ALL_TO_ALL,)) & links.several,
+        possible=links.several,
         first_ns=first + links.step_factor * BASE_NS,
         fill_ns=filling,
         wire_ns=near + far,
@@ -410,9 +357,36 @@ def _point_to_point(links: Links, size_bytes: Float64) -> Cost:
     hop = links.hop_ns + links.site_hop_ns
     near = links.step_factor * (BASE_NS + STEP_NS)
     return Cost(
-        algorithm=Algorithm.PAIRWISE,
-        possible=_of(links, POINT_TO_POINT),
         first_ns=near + hop,
         fill_ns=links.step_factor * (BASE_SIMPLE_NS + STEP_SIMPLE_NS) + SIMPLE_HOP_FACTOR * hop,
         wire_ns=_ns(size_bytes, np.minimum(rate, links.wan_bytes_per_s)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An algorithm, and the kinds of calls that it is for."""
+
+    algorithm: Algorithm
+    kinds: tuple[CollectiveKind, ...]
+    cost: Callable[[Links, Float64], Cost]
+    by_itself: bool = True
+    """A library may pick it without being told."""
+
+
+WAYS = (
+    Way(Algorithm.RING, REDUCED, _ring),
+    Way(Algorithm.RING, SHARDED, _ring_of_shards),
+    Way(Algorithm.RING, ROOTED, _chain),
+    Way(Algorithm.TREE, REDUCED, _tree),
+    Way(Algorithm.NVLS, REDUCED, _nvls),
+    Way(Algorithm.NVLS_TREE, REDUCED, _nvls_tree),
+    Way(Algorithm.COLLNET, REDUCED, _in_network),
+    Way(Algorithm.PAT, SHARDED, _pat),
+    Way(Algorithm.PAIRWISE, PERSONAL, _pairwise),
+    Way(Algorithm.PAIRWISE, POINT_TO_POINT, _point_to_point),
+    Way(Algorithm.HIERARCHICAL, REDUCED, _hierarchical, by_itself=False),
+    Way(Algorithm.HIERARCHICAL, (CollectiveKind.ALL_TO_ALL,), _pairwise_by_node, by_itself=False),
+    Way(Algorithm.DIRECT, REDUCED, _direct, by_itself=False),
+)
+"""Every algorithm that the model knows."""

@@ -16,6 +16,7 @@ from whatif.models.collectives.links import Tuning
 MOSTLY = 0.7
 """Part of the time that must depend on a number before the time may tell it."""
 PARTLY = 0.15
+"""The same for hops between nodes, once the steps inside are settled."""
 NUDGE = 1.25
 STEP_LIMITS = (0.2, 20.0)
 STEP_LIMITS_BETWEEN = (0.6, 1.4)
@@ -38,15 +39,12 @@ def tuning_of(curves: Curves, model: Callable[[Tuning, Float64], Float64]) -> Tu
     leaves = _share(model, Tuning(), Tuning(hop=NUDGE), smallest) > 0
     step = np.where(leaves, np.clip(both, *STEP_LIMITS_BETWEEN), both)
     tuning = Tuning(step=step, hop=both)
-    slower = Tuning(hop=NUDGE)
-    rest = _factor(model, tuning, slower, smallest, least_ns, mostly=PARTLY)
+    rest = _factor(model, tuning, Tuning(hop=NUDGE), smallest, least_ns, mostly=PARTLY)
     tuning = tuning.times(Tuning(hop=np.clip(rest, *STEP_LIMITS)))
-    for slower in (Tuning(net_rate=1.0 / NUDGE), Tuning(rate=1.0 / NUDGE)):
-        factor = 1.0 / _factor(model, tuning, slower, largest, most_ns)
-        factor = np.clip(factor, *RATE_LIMITS)
-        one = Tuning(net_rate=factor) if slower.rate == 1.0 else Tuning(rate=factor)
-        tuning = tuning.times(one)
-    return tuning
+    longer = _factor(model, tuning, Tuning(net_rate=1.0 / NUDGE), largest, most_ns)
+    tuning = tuning.times(Tuning(net_rate=np.clip(1.0 / longer, *RATE_LIMITS)))
+    longer = _factor(model, tuning, Tuning(rate=1.0 / NUDGE), largest, most_ns)
+    return tuning.times(Tuning(rate=np.clip(1.0 / longer, *RATE_LIMITS)))
 
 
 def _share(

@@ -38,7 +38,7 @@ class Doubt:
     fill: Float64
 
     def tuning(self, bound: Bound, width: float) -> Tuning:
-        """The new side at its best (LOW) or worst (HIGH), with logarithms `width` times as large."""
+        """The new side at its best (LOW) or worst (HIGH), logarithms times `width`."""
         power = -width if bound is Bound.LOW else width
         return Tuning(
             step=self.step**power,

@@ -28,7 +28,7 @@ from whatif.models.fabric import Fabric
 
 SOURCE = (
     "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with; against "
-    "public sweeps from 1 MiB on 5% off (worst pair 11%) for other links or accelerators of a node"
+    "public sweeps from 1 MiB on 4% off (worst pair 13%) for other links or accelerators of a node"
 )
 ERROR_MORE_NODES = "5% (worst pair 24%) for more or fewer nodes"
 ERROR_NEW_NETWORK = (

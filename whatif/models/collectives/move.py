@@ -50,19 +50,19 @@ class Move:
         )
 
     def ratio(self, bound: Bound = Bound.NOMINAL) -> Float64:
-        """New time over measured time; the bytes still have to fit through the links."""
-        past, future = self._calibrated()
-        found = self._ratio(past, future)
+        """New time over measured time; `floors_ns` is not heeded yet."""
+        both = self._calibrated()
+        found = self._ratio(both, both)
         if bound is Bound.NOMINAL:
             return found
         doubt = doubt_of(self.before.calls, self.before.fabric, self.after.calls, self.after.fabric)
-        end = future.times(doubt.tuning(bound, self.constants.doubt))
+        end = both.times(doubt.tuning(bound, self.constants.doubt))
         known = np.zeros(len(found), bool) if self.curves is None else self.curves.known
         wide = np.where(known, SPLIT_ON_CURVE, SPLIT)
         splits = [Tuning(step=split, hop=split) for split in (1.0 / wide, wide)]
-        ratios = [self._ratio(past.times(split), end.times(split)) for split in splits]
+        ratios = [self._ratio(both.times(split), end.times(split)) for split in splits]
         pick = np.minimum if bound is Bound.LOW else np.maximum
-        ends: Float64 = pick.reduce([found, self._ratio(past, end), *ratios])
+        ends: Float64 = pick.reduce([found, self._ratio(both, end), *ratios])
         return ends
 
     def floors_ns(self) -> tuple[Float64, Float64]:
@@ -76,20 +76,20 @@ class Move:
         before, new = (np.where(known, floor, 0.0) for floor in least)
         return before, new
 
-    def _calibrated(self) -> tuple[Tuning, Tuning]:
-        """What the curves say of the recorded machine, and what of that holds after the change."""
+    def _calibrated(self) -> Tuning:
+        """What the curves say of the recorded machine; it holds after the change too.
+
+        A hop is longer by so much, whatever latency the fabric names.
+        """
         if self.curves is None or not self.curves.known.any():
-            return Tuning(), Tuning()
+            return Tuning()
 
         def recorded_ns(tuning: Tuning, size_bytes: Float64) -> Float64:
             return times_ns(_links(self.before, self.constants, tuning), size_bytes)
 
         found = tuning_of(self.curves, recorded_ns)
         more = (found.hop - 1.0) * hop_ns(self.before.fabric, self.constants)
-        past = replace(found, hop=1.0, more_hop_ns=more)
-        if self.before.fabric.architecture == self.after.fabric.architecture:
-            return past, past
-        return past, replace(past, step=1.0, rate=1.0)
+        return replace(found, hop=1.0, more_hop_ns=more)
 
     def _ratio(self, base: Tuning, new: Tuning) -> Float64:
         past = _links(self.before, self.constants, base)
