@@ -14,7 +14,8 @@ from whatif.answers import Answers
 from whatif.models.bound import Bound
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
-from whatif.study import apply_all, study
+from whatif.study import study
+from whatif.transforms.base import Context
 from whatif.transforms.host_network import HostNetwork, over_network, recorded_rate
 from whatif.transforms.host_transfers import moving_ns, receivers_last, with_moving
 from whatif.transforms.net import NetLatency
@@ -125,8 +126,7 @@ def test_who_comes_last_is_told(ahead_ms: float, last: bool) -> None:  # noqa: F
 def test_the_delay_of_the_recording_is_told_to_the_couplings() -> None:
     graph = reduced(120.0)
     said = Recorded(net="1Gbps", net_latency="1ms")
-    scenario = Scenario(base=said, transforms=(NetLatency(time="3ms"),))
-    changed = apply_all(graph, scenario)
+    changed = NetLatency(time="3ms").apply(graph, Context(recorded=said))
     hops = 4 * SIZE / 2 / (2 << 20)
     assert changed.context.recorded_latency_ns is not None
     assert changed.context.recorded_latency_ns[0] == pytest.approx(hops * MS)
