@@ -22,6 +22,7 @@ from whatif.models.memory import fits
 from whatif.topology import BRIDGED, Topology, shape_of
 from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known
+from whatif.transforms.pcie import PAGEABLE, copies_over_pcie
 from whatif.transforms.retime import retimed
 
 NO_DEVICE_WORK = "no accelerator worked in this trace"
@@ -179,15 +180,18 @@ def _copy_ratios(
     """Time of each copy and memset, new over old.
 
     Copies within the device follow its memory. Those from and to the host follow PCIe, where the
-    memory is pinned; the host sets the pace of the others. Copies between devices stay.
+    memory is pinned; the host sets the pace of the others, PCIe at most. Copies between devices
+    stay.
     """
     names = [graph.names[name] for name in graph.tasks.name[copies]]
+    over_pcie = copies_over_pcie(graph)[copies]
     inside = np.array(["DtoD" in name or "Memset" in name for name in names], bool)
-    to_host = np.array(["HtoD" in name or "DtoH" in name for name in names], bool)
-    paged = np.array(["Pageable" in name for name in names], bool)
+    paged = np.array([PAGEABLE in name for name in names], bool)
     ratio = np.where(inside, old.memory_bytes_per_s / new.memory_bytes_per_s, 1.0)
-    if old.pcie_bytes_per_s and new.pcie_bytes_per_s and bound is not Bound.HIGH:
-        ratio[to_host & ~paged] = old.pcie_bytes_per_s / new.pcie_bytes_per_s
+    if old.pcie_bytes_per_s and new.pcie_bytes_per_s:
+        pcie = old.pcie_bytes_per_s / new.pcie_bytes_per_s
+        ends = {Bound.NOMINAL: 1.0, Bound.LOW: min(pcie, 1.0), Bound.HIGH: max(pcie, 1.0)}
+        ratio = np.where(over_pcie, np.where(paged, ends[bound], pcie), ratio)
     return ratio
 
 
@@ -256,10 +260,10 @@ def _rates(old: Machine, new: Machine) -> str:
         for dtype in SHOWN_TYPES
         if dtype in old.native & new.native
         for before, after in [(old.flops_per_s[dtype], new.flops_per_s[dtype])]
+        if before != after
     ]
-    memory = (
-        f"memory {old.memory_bytes_per_s / 1e12:.3g} to {new.memory_bytes_per_s / 1e12:.3g} TB/s"
-    )
+    before, after = (machine.memory_bytes_per_s / 1e12 for machine in (old, new))
+    memory = f"memory {before:.3g} to {after:.3g} TB/s"
     return ", ".join((*rates, memory))
 
 

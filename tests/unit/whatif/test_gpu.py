@@ -86,6 +86,17 @@ def test_pinned_copies_follow_pcie_and_pageable_ones_the_host() -> None:
     assert after["Memcpy HtoD (Pageable -> Device)"] == MS
 
 
+def test_the_range_holds_pageable_copies_that_pcie_binds() -> None:
+    change = Gpu(name="A100 SXM4 80 GB")
+    ends = [
+        durations(change.apply(one_gpu(), Context(bound=bound)).graph)
+        for bound in (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
+    ]
+    pageable = [end["Memcpy HtoD (Pageable -> Device)"] for end in ends]
+    assert pageable[:2] == [MS, MS]
+    assert pageable[2] == pytest.approx(2 * MS, rel=0.05)
+
+
 def test_its_scale_up_link_comes_with_it() -> None:
     graph = data_parallel(size_bytes=1 << 34)
     after = apply(graph, Gpu(name="B200")).graph
