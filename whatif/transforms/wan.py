@@ -17,6 +17,7 @@ from whatif.transforms.reach import Level, levels
 from whatif.transforms.relink import Relinking, relinked
 from whatif.transforms.words import rate_in_bits, rate_in_bytes, time_in_words
 
+ON_HOSTS = "the collectives run on the host: --net and --net-latency say what joins the hosts"
 HINT = "write RATE,LATENCY of the whole link, one way: 100Gbps,20ms"
 USUAL_NIC_BYTES_PER_S = {"volta": 6.25e9, "ampere": 25e9}
 """Share of one GPU in the cards of the maker's own servers: an EDR card for two GPUs in DGX-1 and
@@ -68,7 +69,7 @@ class Wan(
             before=now,
             after=after,
             concerned=level == Level.WAN,
-            why_none="no collective crosses the sites",
+            why_none=ON_HOSTS if (level == Level.HOST).all() else "no collective crosses the sites",
             why_same="the link between the sites is as before",
             told=(
                 f"{split}; all GPUs of a site share the link: {share} each",

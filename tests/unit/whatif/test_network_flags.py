@@ -201,6 +201,12 @@ class TestWan:
         after = apply(build.build(), Wan(link="10Gbps,20ms")).graph
         assert after.tasks.dur_ns[list(near)].tolist() == [10_000, 10_000]
 
+    def test_between_hosts_it_names_the_flags_that_do(self) -> None:
+        graph = run(4096, gpu=None, ranks=(0, 1), dur_ns=400_000, on_host=True)
+        no_effect = apply(graph, Wan(link="100Gbps,20ms")).no_effect
+        assert no_effect is not None
+        assert "--net-latency" in no_effect
+
     @pytest.mark.parametrize("link", ["100Gbps", "x2,20ms", "100Gbps,20", "fast,20ms"])
     def test_what_is_no_link_is_refused(self, link: str) -> None:
         with pytest.raises(UsageError):
