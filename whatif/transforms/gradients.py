@@ -6,47 +6,41 @@ import numpy as np
 
 from ingest.vocab import CollectiveKind, Phase, TaskKind
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.transforms.reach import changeable
 
 REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
+UNCLEAR = (Axis.UNCLEAR, Axis.WORLD)
 NO_GRADIENTS = (
-    "no collective of this run is known to reduce gradients: none reduces in the backward pass or "
-    "beside DDP"
+    "no collective of this run is known to reduce gradients: no communicator of replicas reduces "
+    "in the backward pass or by the optimizer"
 )
 
 
 def gradient_reductions(graph: TaskGraph) -> Bool:
-    """Per collective: it reduces gradients, as far as phase, sizes and DDP's own rows tell.
+    """Per collective: it reduces gradients, as far as communicators and phases tell.
 
-    All-reduces and reduce-scatters of the backward pass or the optimizer, but not those whose
-    communicator reduces as many bytes in the forward pass too: these are activations of tensor
-    parallelism. Where no phase is recorded (collectives on the host), those of ranks that copy
-    gradients into buckets.
+    All-reduces and reduce-scatters among replicas (`whatif/parallelism.py`) that are not in the
+    forward pass. Where it is not clear what a communicator is for, or it has all ranks, those of
+    the backward pass or the optimizer, and on hosts those of ranks that copy gradients into DDP's
+    buckets.
     """
     calls, tasks = graph.collectives, graph.tasks
-    reduces = np.isin(calls.kind, REDUCTIONS) & (calls.size_bytes != 0) & changeable(graph)
+    reduces: Bool = np.isin(calls.kind, REDUCTIONS) & (calls.size_bytes != 0) & changeable(graph)
+    if not reduces.any():
+        return reduces
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
     of = [np.zeros(len(calls.kind), bool) for _ in Phase]
     for phase in Phase:
         of[phase][tasks.collective[transfer[tasks.phase[transfer] == phase]]] = True
     late = of[Phase.BACKWARD] | of[Phase.OPTIMIZER]
-    untold = ~late & ~of[Phase.FORWARD]
     with_ddp = np.zeros(len(calls.kind), bool)
     copies = np.isin(tasks.rank[transfer], graph.gradients.rank)
     with_ddp[tasks.collective[transfer[copies]]] = True
-    found: Bool = reduces & (late | (untold & with_ddp & calls.on_host))
-    return found & ~_also_forward(graph, of[Phase.FORWARD])
-
-
-def _also_forward(graph: TaskGraph, forward: Bool) -> Bool:
-    """Calls of which an equal one (communicator, kind, size) runs in the forward pass."""
-    calls = graph.collectives
-    key = np.stack([calls.group.astype(np.int64), calls.kind.astype(np.int64), calls.size_bytes])
-    _, equal = np.unique(key, axis=1, return_inverse=True)
-    equal = equal.reshape(-1)
-    seen = np.zeros(int(equal.max(initial=-1)) + 1, bool)
-    seen[equal[forward]] = True
-    found: Bool = seen[equal]
+    axis = np.array([role.axis for role in layout_of(graph).roles], object)[calls.group]
+    replicas = np.isin(axis, REPLICATED) & ~of[Phase.FORWARD]
+    unclear = np.isin(axis, UNCLEAR) & (late | (with_ddp & calls.on_host & ~of[Phase.FORWARD]))
+    found: Bool = reduces & (replicas | unclear)
     return found
 
 

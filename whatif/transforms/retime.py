@@ -218,7 +218,8 @@ def _scaled(
         nodes=np.ones_like(new_calls.nodes),
         sites=np.ones_like(new_calls.sites),
     )
-    leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
+    added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
+    leaving = (calls.nodes == 1) & (new_calls.nodes > 1) & np.isfinite(added_ns)
     target = _chosen(leaving, inside, new_calls)
     scaled_ns = model.scaled_ns(
         measured_ns,
@@ -229,8 +230,6 @@ def _scaled(
         bound=bound,
         curves=curves,
     )
-    added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
-    leaving &= np.isfinite(added_ns)
     added_ns = np.where(leaving, np.maximum(added_ns, 0.0), 0.0)
     return scaled_ns + np.rint(added_ns).astype(np.int64)
 

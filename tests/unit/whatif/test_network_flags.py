@@ -193,6 +193,11 @@ class TestWan:
         assert 1_000_000 < near < far
         assert far > 15_000_000
 
+    def test_calls_of_unknown_size_cross_the_sites_too(self) -> None:
+        graph = run(-1, dur_ns=20_000)
+        after = apply(graph, Wan(link="100Gbps,20ms")).graph
+        assert all(each > 15_000_000 for each in transfers(after))
+
     def test_groups_of_one_site_stay(self) -> None:
         build = GraphBuilder(ranks=(0, 1, 2, 3))
         calls = {rank: build.call(rank, "c", 10) for rank in (0, 1, 2, 3)}
