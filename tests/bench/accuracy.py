@@ -24,6 +24,13 @@ from replay.graph.arrays import TaskGraph
 from replay.graph.build import Trial, build
 from replay.results.fidelity import Baseline, Trust, baseline, step_error_frac
 from replay.results.metrics import StepTimes
+from tests.bench import (
+    accuracy_collectives,
+    accuracy_kernels,
+    accuracy_network,
+    accuracy_replicas,
+    accuracy_runtime,
+)
 from whatif.unprofiled import host_factor
 
 DOC = Path(__file__).parents[2] / "docs" / "accuracy.md"
@@ -332,9 +339,29 @@ def written(text: str, name: str, lines: Sequence[str]) -> str:
     return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"
 
 
+def _by(
+    section: Callable[[Path], str], figures: Callable[[Path, Path], None] | None = None
+) -> Callable[[Path, str], list[str]]:
+    """A section that another module measures as a whole; its plots go where the page looks."""
+
+    def measured(shared: Path, only: str) -> list[str]:
+        if only:
+            return []
+        if figures is not None:
+            figures(shared, DOC.parent / "img")
+        return section(shared).strip().splitlines()
+
+    return measured
+
+
 SECTIONS: tuple[tuple[str, Callable[[Path, str], list[str]]], ...] = (
     ("strict", strict_section),
     ("measured runs", truth_section),
+    ("network", _by(accuracy_network.section, accuracy_network.figures)),
+    ("collectives", _by(accuracy_collectives.section, accuracy_collectives.figures)),
+    ("kernels", _by(accuracy_kernels.section, accuracy_kernels.figures)),
+    ("replicas", _by(accuracy_replicas.section)),
+    ("runtime", _by(accuracy_runtime.section)),
 )
 """Mark in the page, and what measures: from the shared folder and the word that names must hold."""
 

@@ -291,7 +291,7 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
             return [
                 "",
                 *lines,
-                f"{label:<9}- {left} more: `--json` and `replay check TRACE` tell them",
+                f"{label:<9}- {left} more: `--json` tells them",
             ]
         lines += folded
     return ["", *lines] if lines else []

@@ -131,7 +131,7 @@ def test_notes_give_way_where_the_answer_would_not_fit_on_a_screen() -> None:
     lines = text.splitlines()
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= WIDTH
-    assert "more: `--json` and `replay check TRACE` tell them" in lines[-1]
+    assert "more: `--json` tells them" in lines[-1]
 
 
 def test_a_check_tells_every_note_and_every_oddity() -> None:
