@@ -125,6 +125,31 @@ def test_a_base_without_a_link_to_change_is_refused() -> None:
         scenario_of(_as_typed((("network_scale", "2"),)), Recorded(nvlink="900GBps"))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--nvlink 900GBps",
+        "--pcie x2",
+        "--net 400Gbps",
+        "--net-latency +20us",
+        "--wan 100Gbps,20ms",
+        "--in-network off",
+        "--collective-algo tree",
+        "--bucket-mb 25",
+        "--compress topk:0.01",
+        "--compress fp8@class:collective",
+    ],
+)
+def test_a_what_if_knows_the_option_that_makes_it(line: str, tmp_path: Path) -> None:
+    option, value = line.split()
+    typed = ((option[2:].replace("-", "_"), value),)
+    made = scenario_of(_as_typed(typed)).transforms
+    assert [change.flag for change in made] == [line]
+    file = tmp_path / "same.yaml"
+    file.write_text(msgspec.yaml.encode({"transforms": made}).decode(), encoding="utf-8")
+    assert scenario_of(_as_typed((("scenario", str(file)),))).transforms == made
+
+
 def test_flags_say_more_of_the_machine_than_files(tmp_path: Path) -> None:
     file = tmp_path / "slow.yaml"
     text = (

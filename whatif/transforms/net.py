@@ -15,6 +15,8 @@ from whatif.transforms.reach import Level, levels, why_not_network
 from whatif.transforms.relink import Relinking, relinked
 from whatif.transforms.words import rate_in_bits, time_in_words
 
+USUAL = " (assumed; --base-net-latency tells)"
+
 
 class Net(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="net"
@@ -47,7 +49,7 @@ class Net(
         if crossing.any():
             after = replace(now, fabric=_with_share(share, now.links, graph, crossing))
         change = Relinking(
-            label=f"net {rate.understood}",
+            label=f"net {rate.understood}{_of_whom(rate, now)}",
             before=now,
             after=after,
             concerned=crossing,
@@ -84,12 +86,11 @@ class NetLatency(
         """Move the transfers that cross nodes, or the network of the hosts, by their models."""
         now = known(graph, context)
         crossing = crosses_nodes(graph, now)
-        told = "base: as given or set before"
-        if now.links.net_latency_ns is None:
-            base_ns = _usual_latency_ns(graph, crossing)
+        base_ns, assumed = now.links.net_latency_ns, ""
+        if base_ns is None:
+            base_ns, assumed = _usual_latency_ns(graph, crossing), USUAL
             now = replace(now, fabric=replace(now.links, net_latency_ns=base_ns))
-            told = f"base: {time_in_words(base_ns)} one way (assumed; --base-net-latency tells)"
-        new_ns = latency_ns(self.time, now.links.net_latency_ns or 0.0)
+        new_ns = latency_ns(self.time, base_ns)
         change = Relinking(
             label=f"net latency {time_in_words(new_ns)}",
             before=now,
@@ -97,7 +98,7 @@ class NetLatency(
             concerned=crossing,
             why_none=why_not_network(now),
             why_same=f"it already is {time_in_words(new_ns)}",
-            told=(told,),
+            told=(f"base: {time_in_words(base_ns)} one way{assumed}",),
         )
         return relinked(graph, context, change)
 
@@ -139,6 +140,10 @@ def _with_share(share: Rate, fabric: Fabric, graph: TaskGraph, crossing: Bool) -
     if share.bytes_per_s is not None and fabric.nic_bytes_per_s is None and not on_gpus:
         return replace(fabric, nic_bytes_per_s=float(share.bytes_per_s))
     return with_rate(fabric, NIC, share, graph)
+
+
+def _of_whom(rate: Rate, context: Context) -> str:
+    return "" if rate.factor or context.places.nics_per_gpu == 1 else " per card"
 
 
 def _understood(rate: Rate, share: Rate, graph: TaskGraph, context: Context) -> str:

@@ -210,6 +210,17 @@ def _scaled(
     what the model adds for the network comes on top.
     """
     (calls, base), (new_calls, new) = before, after
+    leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
+    if not leaving.any():
+        return model.scaled_ns(
+            measured_ns,
+            before=calls,
+            base=base,
+            after=new_calls,
+            new=new,
+            bound=bound,
+            curves=curves,
+        )
     inside = replace(
         new_calls,
         members=np.where(
@@ -219,7 +230,7 @@ def _scaled(
         sites=np.ones_like(new_calls.sites),
     )
     added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
-    leaving = (calls.nodes == 1) & (new_calls.nodes > 1) & np.isfinite(added_ns)
+    leaving &= np.isfinite(added_ns)
     target = _chosen(leaving, inside, new_calls)
     scaled_ns = model.scaled_ns(
         measured_ns,

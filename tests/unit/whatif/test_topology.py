@@ -150,6 +150,15 @@ wan: {rate: 100Gbps, latency: 20ms}
     assert places.site_of(ALL).tolist() == [0] * 8 + [1] * 8
 
 
+def test_the_example_of_the_docs_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/what-if.md").read_text(encoding="utf-8")
+    text = page.split("```yaml\n")[1].split("```")[0]
+    places = load(tmp_path, text)
+    assert (places.gpus_per_node, places.rails, places.has_sites) == (8, True, True)
+    listed = load(tmp_path, text.replace("gpus_per_node", "# ").replace("# nodes: ", "nodes: "))
+    assert listed.node_of(np.array([3, 10])).tolist() == [0, 1]
+
+
 def test_ranges_and_lists_of_ranks_mean_the_same(tmp_path: Path) -> None:
     by_range = load(tmp_path, "nodes: ['0-3', '4-7']")
     by_list = load(tmp_path, "nodes: [[0, 1, 2, 3], [4, 5, 6, 7]]")
