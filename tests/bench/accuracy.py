@@ -31,6 +31,7 @@ from tests.bench import (
     accuracy_replicas,
     accuracy_runtime,
 )
+from tests.bench.tables import Table, percent
 from whatif.unprofiled import host_factor
 
 DOC = Path(__file__).parents[2] / "docs" / "accuracy.md"
@@ -124,20 +125,6 @@ class Row:
         return is_off or self.trust.explained_frac < LITTLE_FRAC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Rows of text under a head; the first column is text, the others are numbers."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def lines(self) -> Iterator[str]:
-        """As Markdown."""
-        yield f"| {' | '.join(self.head)} |"
-        yield f"|---|{'---:|' * (len(self.head) - 1)}"
-        yield from (f"| {' | '.join(row)} |" for row in self.rows)
-
-
 def trace_sets(folder: Path) -> dict[str, list[Path]]:
     """Main sets as a whole, files of the other folders one by one."""
     sets: dict[str, list[Path]] = {}
@@ -214,11 +201,6 @@ def _strict_cells(row: Row) -> tuple[str, ...]:
         percent(row.without_starts_frac),
         trust.grade,
     )
-
-
-def percent(frac: float | None) -> str:
-    """Signed, two decimals."""
-    return "-" if frac is None else f"{frac:+.2%}"
 
 
 def spread(fracs: Iterable[float]) -> str:

@@ -19,7 +19,7 @@ from ingest.pipeline import IngestOptions, open_run
 from ingest.units import Nanos
 from replay.graph.build import build
 from replay.results.fidelity import baseline
-from tests.bench.accuracy import Table
+from tests.bench.tables import Table
 from tests.bench.weak_scaling import Scaled, predict, tables
 from whatif.scenario import Scenario
 from whatif.study import Study, study

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.accuracy import DOC, SECTIONS, Table, trace_sets, written
+from tests.bench.accuracy import DOC, SECTIONS, trace_sets, written
+from tests.bench.tables import Table
 
 
 @pytest.mark.parametrize("name", [name for name, _ in SECTIONS])
