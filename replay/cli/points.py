@@ -22,8 +22,12 @@ class Axis(NamedTuple):
     values: tuple[str, ...]
 
 
+WHOLE_MACHINE = "gpu"
+"""Brings its link along, so that a link asked for before it would change nothing."""
+
+
 def axes_of(order: Sequence[Typed]) -> list[Axis]:
-    """What-if options as typed, each with its values.
+    """What-if options as typed, each with its values; accelerators come first.
 
     Raises:
         UsageError: a malformed list, or none of the options is a list.
@@ -35,7 +39,7 @@ def axes_of(order: Sequence[Typed]) -> list[Axis]:
             "nothing to sweep over: no what-if has several values",
             hint="for example --nvlink 450:1800:4, or --network-scale 1,2,4",
         )
-    return _told_apart(axes)
+    return _told_apart(sorted(axes, key=lambda axis: axis.asked.name != WHOLE_MACHINE))
 
 
 def _axis(option: Asked, text: str) -> Axis:
@@ -56,7 +60,7 @@ def _told_apart(axes: list[Axis]) -> list[Axis]:
 
 
 def points_of(axes: Sequence[Axis], most: int) -> list[Point]:
-    """All combinations; options stack in the order typed, as on `replay whatif`.
+    """All combinations; options stack in the order of their axes.
 
     Raises:
         UsageError: more than `most` of them, or a value that its option does not take.

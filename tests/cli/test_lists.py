@@ -12,6 +12,8 @@ from replay.cli.points import axes_of, points_of
 from replay.cli.stack import Typed
 from replay.cli.what_ifs import BASE_OPTIONS, WHAT_IFS
 from tests.cli.calls import ROOT
+from whatif.transforms.gpu import Gpu
+from whatif.transforms.nvlink import Nvlink
 
 ASKED = asked()
 
@@ -84,6 +86,16 @@ def test_every_what_if_is_described() -> None:
 def test_usual_units_are_of_options_that_take_rates_or_times() -> None:
     for name in USUAL_UNIT:
         assert ASKED[name].metavar in {"RATE", "TIME"}
+
+
+def test_a_link_is_asked_for_on_each_accelerator_whatever_was_typed_first() -> None:
+    order = (Typed("nvlink", "450:1800:2"), Typed("gpu", "H200,B200"))
+    points = points_of(axes_of(order), most=10)
+    assert [point.scenario.transforms for point in points] == [
+        (Gpu(name=name), Nvlink(rate=rate))
+        for name in ("H200", "B200")
+        for rate in ("450GBps", "1800GBps")
+    ]
 
 
 def test_the_grid_is_every_combination_in_the_order_typed() -> None:
