@@ -21,6 +21,7 @@ from whatif.study import (
     Replays,
     Stacks,
     Variant,
+    is_unmoved,
     may_move,
     of_missing_ranks,
     rebased_ns,
@@ -49,7 +50,14 @@ class Outcome:
     scenario of a run; the range is the least and the longest of them."""
     labels: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    known_errors: tuple[str, ...] = ()
+
     no_effect: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """How wrong its models are known to be, then what was taken for granted."""
+        return (*(f"known error: {error}" for error in self.known_errors), *self.assumptions)
 
     @property
     def step_ns(self) -> Nanos:
@@ -163,7 +171,7 @@ class _Run:
     def _outcome(self, one: _Fitting, told: Told, all_ns: list[int]) -> Outcome:
         (times, coupled), changed = told, one.changed
         no_effect = changed.no_effect
-        unmoved = times.mean_ns == self._baseline.replayed.mean_ns
+        unmoved = is_unmoved(times.mean_ns, self._baseline.replayed.mean_ns)
         if unmoved and may_move(one.scenario, changed):
             reason = why_unmoved(self._readings.graph, changed.graph, self._baseline)
             no_effect = (*no_effect, reason)
@@ -171,6 +179,7 @@ class _Run:
             all_ns=tuple(all_ns),
             labels=changed.labels,
             assumptions=(*changed.assumptions, *coupled, *of_missing_ranks(changed.graph)),
+            known_errors=changed.known_errors,
             no_effect=no_effect,
         )
 

@@ -19,23 +19,29 @@ class Changed:
     """What is known of the machine after the last of them."""
     labels: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    known_errors: tuple[str, ...] = ()
     no_effect: tuple[str, ...] = ()
 
     def by(self, transform: Transform) -> "Changed":
         """With one more what-if on top."""
         applied = transform.apply(self.graph, self.context)
-        new = (text for text in applied.assumptions if text not in self.assumptions)
         more = replace(
             self,
             graph=applied.graph,
             context=applied.context,
             labels=(*self.labels, applied.label),
-            assumptions=(*self.assumptions, *new),
+            assumptions=_with(self.assumptions, applied.assumptions),
+            known_errors=_with(self.known_errors, applied.known_errors),
         )
         if applied.no_effect is not None:
             reason = f"{transform.flag}: {applied.no_effect}"
             more = replace(more, no_effect=(*self.no_effect, reason))
         return more
+
+
+def _with(told: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    """All of them, each once."""
+    return tuple(dict.fromkeys((*told, *more)))
 
 
 class Stacking:

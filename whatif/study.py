@@ -26,6 +26,8 @@ HIDDEN = "all transfers are hidden behind other work: no collective is on the cr
 OFF_PATH = "nothing that changed is on the critical path"
 NOTHING_VARIES = "one rank and fewer than three steps show no variation"
 ANOTHER_PATH = "another chain of work takes as long"
+HARDLY_FRAC = 0.0005
+"""A step that changes by less is as it was: two decimals of its milliseconds hardly show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Study:
     name: str
     """Of the scenario; empty where it has none."""
     assumptions: tuple[str, ...]
+    known_errors: tuple[str, ...] = ()
+    """Of the models that the what-ifs used, on measurements."""
     no_effect: tuple[str, ...]
     """What-ifs that changed nothing, and why."""
     replayed_ns: Nanos
@@ -85,7 +89,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     replayed_ns = baseline.replayed.mean_ns
     no_effect = changed.no_effect
     asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
-    if may_move(scenario, changed) and predicted.mean_ns == replayed_ns:
+    if may_move(scenario, changed) and is_unmoved(predicted.mean_ns, replayed_ns):
         no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
     drawn = spread(settled, asked[-1]) if asked else None
     if asked and drawn is None:
@@ -99,6 +103,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
             *replays.nominal.assumptions(changed.graph, schedule),
             *of_missing_ranks(changed.graph),
         ),
+        known_errors=changed.known_errors,
         no_effect=no_effect,
         replayed_ns=replayed_ns,
         step_ns=predicted.mean_ns,
@@ -224,6 +229,11 @@ def may_move(scenario: Scenario, changed: Changed) -> bool:
     """Some what-if has changed the graph; jitter only asks about it."""
     changes = [change for change in scenario.transforms if not isinstance(change, Jitter)]
     return len(changed.no_effect) < len(changes)
+
+
+def is_unmoved(step_ns: int, replayed_ns: int) -> bool:
+    """The prediction is, as far as anybody cares, the step that there was."""
+    return abs(step_ns - replayed_ns) <= HARDLY_FRAC * replayed_ns
 
 
 def rebased_ns(baseline: Baseline, strict: StepTimes) -> Iterator[int]:

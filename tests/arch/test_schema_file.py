@@ -43,7 +43,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 ADDED_LATER = {
     answer.Answer: ("reading", "rates", "levers"),
-    answer.Prediction: ("jitter", "name", "samples_factor"),
+    answer.Prediction: ("jitter", "name", "samples_factor", "known_errors"),
     answer.RateFacts: (
         "flops_per_step",
         "flops_gpus",

@@ -135,6 +135,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     samples_factor: float = 1.0
     """Samples of a step of the whole job over those recorded: other than 1 with more or fewer
     replicas. Throughput changes by `samples_factor * speedup`."""
+    known_errors: tuple[str, ...] = ()
+    """Of the models used, on measurements (docs/accuracy.md), one sentence each."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -94,7 +94,7 @@ def solve_answer(run: RunFacts, found: Solution, vary: str, flag: Flag) -> Solve
         detour=None if found.detour is None else (at(found.detour[0]), at(found.detour[1])),
         refused=found.refused,
         no_effect=() if found.moves else found.bound.outcome.no_effect,
-        assumptions=told.outcome.assumptions,
+        assumptions=told.outcome.told,
     )
 
 

@@ -59,7 +59,7 @@ def sweep_answer(run: RunFacts, found: Sweep) -> SweepAnswer:
         text
         for answer in found.answers
         if not isinstance(answer, ScenarioError)
-        for text in answer.assumptions
+        for text in answer.told
     )
     names = dict.fromkeys(name for point in found.points for name in point.at)
     return SweepAnswer(

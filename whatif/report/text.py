@@ -151,6 +151,8 @@ def _steps(findings: Findings) -> Iterator[str]:
             f"{'':<9}{'predicted':<11}{format_ms(study.step_ns):>14}   {speed}   "
             f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
         )
+        if study.known_errors:
+            yield from _folded(f"{'':<9}known error: ", "; ".join(study.known_errors))
         if study.jitter is not None:
             p50, p95 = format_ms(study.jitter.p50_ns), format_ms(study.jitter.p95_ns)
             yield (

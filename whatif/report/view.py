@@ -160,6 +160,7 @@ def _prediction(study: Study) -> Prediction:
         jitter=_jitter(study.jitter),
         name=study.name,
         samples_factor=study.samples_factor,
+        known_errors=study.known_errors,
     )
 
 

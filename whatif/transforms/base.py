@@ -90,6 +90,8 @@ class Applied:
     context: Context
     """For the next transform of the stack."""
     assumptions: tuple[str, ...] = ()
+    known_errors: tuple[str, ...] = ()
+    """Of the models that were used, on measurements; or that there are none to judge them by."""
     no_effect: str | None = None
     """Why the graph is the same as before, in words; None when it was changed."""
 

@@ -34,6 +34,7 @@ one that writes what was found (radix select, as torch.topk does it)."""
 HOST_NS_PER_BYTE = 0.05
 """Of a core that reads, scales and writes a gradient as DDP does, median of gradients of 1 MB and
 more in the measured runs over gloo."""
+NOT_JUDGED = "compressed gradients not judged: no public pair of runs differs in this alone"
 UNJUDGED = (
     "what the narrower gradients do to convergence is not predicted; the codec's own time is bytes "
     "over the memory's rate, from half to twice of it in the range"
@@ -118,6 +119,7 @@ class Compress(
             label=label,
             context=replace(with_rate_of_hosts(graph, result.context), anchor=None),
             assumptions=tuple(told),
+            known_errors=(NOT_JUDGED, *result.known_errors),
         )
 
     def _chosen(self, graph: TaskGraph) -> Bool:

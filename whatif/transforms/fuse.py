@@ -48,6 +48,9 @@ class Fuse(
             graph=_fused(graph, pairs, context.bound),
             label=label,
             context=context,
+            known_errors=(
+                "fused kernels not judged: no public pair of runs differs in this alone",
+            ),
             assumptions=(
                 f"{len(pairs.later):,} kernels are merged into the one before them; what they hand "
                 "on is taken for a third of their traffic, in the range for none or a half of it",

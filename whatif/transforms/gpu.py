@@ -74,7 +74,9 @@ class Gpu(
             assumptions=(
                 *_told(graph, known_work, old, new),
                 *_domain_told(now.places, device),
+                *result.assumptions,
             ),
+            known_errors=(*_known_errors(old, new), *result.known_errors),
         )
 
 
@@ -232,7 +234,6 @@ def _joins(device: Accelerator) -> int | None:
 
 def _told(graph: TaskGraph, known_work: Located, old: Machine, new: Machine) -> tuple[str, ...]:
     told = [
-        roofline.KNOWN_ERROR,
         fits(graph.work.peak_bytes, _recorded_memory(graph, old), new.memory_bytes, new.name),
         f"{old.name} to {new.name} (catalog): {_rates(old, new)}",
         f"utilisation is carried over; {_coverage(graph, known_work)}",
@@ -242,11 +243,16 @@ def _told(graph: TaskGraph, known_work: Located, old: Machine, new: Machine) -> 
         told.append(
             "fp32 products stay fp32 and convolutions become TF32, as by PyTorch's defaults"
         )
-    if old.maker != new.maker:
-        told.append(roofline.OTHER_MAKER_ERROR)
-    if min(old.power_share, new.power_share) < 1:
-        told.append(roofline.LOW_POWER_ERROR)
     return tuple(told)
+
+
+def _known_errors(old: Machine, new: Machine) -> tuple[str, ...]:
+    errors = [roofline.KNOWN_ERROR]
+    if min(old.power_share, new.power_share) < 1:
+        errors.append(roofline.LOW_POWER_ERROR)
+    if old.maker != new.maker:
+        errors.append(roofline.OTHER_MAKER_ERROR)
+    return tuple(errors)
 
 
 def _recorded_memory(graph: TaskGraph, old: Machine) -> float | None:

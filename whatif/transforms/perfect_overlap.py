@@ -51,6 +51,7 @@ class PerfectOverlap(
             ),
             label=label,
             context=context,
+            known_errors=("a bound, which no run reaches: not judged",),
             assumptions=(
                 "perfect overlap is an upper bound: compute goes on without the data that "
                 "transfers bring; only the transfers' own time and order limit the step",

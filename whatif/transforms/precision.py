@@ -74,6 +74,7 @@ class Precision(
             label=label,
             context=now,
             assumptions=_told(graph, known_work, result, self.dtype),
+            known_errors=(KNOWN_ERROR[ElementType[self.dtype.upper()]],),
         )
 
 
@@ -96,7 +97,6 @@ def _told(graph: TaskGraph, known_work: Located, result: Recast, dtype: str) -> 
     moved = int(dur_ns[matrix & result.changed].sum()) / total
     unknown = int(dur_ns[matrix & (kernels.dtype == ElementType.UNKNOWN)].sum()) / total
     told = [
-        KNOWN_ERROR[ElementType[dtype.upper()]],
         f"{moved:.0%} of the time of matrix kernels moves to {dtype}, by its peak and bytes",
     ]
     if unknown >= 0.01:  # noqa: PLR2004  (below, it rounds to nothing)

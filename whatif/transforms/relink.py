@@ -66,6 +66,7 @@ def relinked(graph: TaskGraph, context: Context, change: Relinking) -> Applied:
             *result.assumptions,
             *_unsized(graph),
         ),
+        known_errors=result.known_errors,
         no_effect=reason,
     )
 

@@ -34,7 +34,8 @@ class Retimed:
     context: Context
     moved: Bool
     """Per collective: a transfer of it takes another time than before."""
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = ()
+    known_errors: tuple[str, ...] = ()
 
 
 def retimed(
@@ -61,26 +62,29 @@ def retimed(
     moved = np.zeros(len(graph.collectives.kind), bool)
     moved[number[new_ns != old_ns]] = True
     if not moved.any():
-        return Retimed(
-            graph=target, context=replace(after, anchor=anchor), moved=moved, assumptions=()
-        )
+        return Retimed(graph=target, context=replace(after, anchor=anchor), moved=moved)
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[ids] = new_ns
     on_host = moved & graph.collectives.on_host
-    told = host.assumptions if host is not None and on_host.any() else ()
+    told: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    if host is not None and on_host.any():
+        told, errors = host.assumptions, (gloo.KNOWN_ERROR,)
     if (moved & ~on_host).any():
         numbers = np.flatnonzero(moved & ~on_host).astype(np.int64)
-        source = model.told(
+        error = model.known_error(
             calls_of(anchor.graph, anchor.topology, numbers),
             calls_of(target, after.places, numbers),
         )
-        told = (source, *told)
+        told, errors = (model.SOURCE, *told), (error, *errors)
     result, context = with_durations(target, dur_ns), replace(after, anchor=anchor)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
         result = replace(result, collectives=replace(target.collectives, latency_ns=latency_ns))
         context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
-    return Retimed(graph=result, context=context, moved=moved, assumptions=told)
+    return Retimed(
+        graph=result, context=context, moved=moved, assumptions=told, known_errors=errors
+    )
 
 
 def with_rate_of_hosts(graph: TaskGraph, context: Context) -> Context:

@@ -8,7 +8,7 @@ import pytest
 from ingest.vocab import CollectiveKind as Kind
 from whatif.models.bound import Bound
 from whatif.models.collectives.calls import Calls, inside_one_node
-from whatif.models.collectives.model import ERROR_NEW_NETWORK, model_ns, scaled_ns, told
+from whatif.models.collectives.model import ERROR_NEW_NETWORK, known_error, model_ns, scaled_ns
 from whatif.models.fabric import Algorithm, Fabric, Factors, Shape
 
 H100 = Fabric(architecture="hopper", scale_up_bytes_per_s=450e9, nic_bytes_per_s=50e9)
@@ -273,5 +273,5 @@ class TestMeasuredTimesMove:
 
 
 def test_the_error_that_is_told_is_that_of_the_change() -> None:
-    assert ERROR_NEW_NETWORK in told(calls(MIB), across(MIB))
-    assert ERROR_NEW_NETWORK not in told(calls(MIB), calls(MIB))
+    assert ERROR_NEW_NETWORK in known_error(calls(MIB), across(MIB))
+    assert ERROR_NEW_NETWORK not in known_error(calls(MIB), calls(MIB))

@@ -14,6 +14,7 @@ from tests.builders import GraphBuilder, baseline_of, data_parallel
 from whatif.models.bound import Bound
 from whatif.models.hardware import require
 from whatif.models.kernels.machine import machine_of
+from whatif.models.kernels.roofline import KNOWN_ERROR
 from whatif.models.memory import fits
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
@@ -176,8 +177,9 @@ def test_the_range_holds_the_answer_and_the_answer_names_model_and_error() -> No
     found = study(graph, baseline_of(graph), Scenario(transforms=(Gpu(name="B200"),)))
     assert found.low_ns < found.step_ns < found.high_ns
     text = "\n".join(found.assumptions)
-    for words in ("kernel model", "known error", "host and NICs stay", "memory"):
+    for words in ("host and NICs stay", "memory"):
         assert words in text
+    assert KNOWN_ERROR in found.known_errors
     assert {info.gpu for info in found.graph.ranks} == {"B200 SXM 180 GB"}
 
 

@@ -26,25 +26,26 @@ from whatif.models.collectives.links import links_of
 from whatif.models.collectives.move import Move, Situation
 from whatif.models.fabric import Fabric
 
-SOURCE = (
-    "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with; against "
-    "public sweeps from 1 MiB on 4% off (worst pair 13%) for other links or accelerators of a node"
+SOURCE = "collective model: NCCL's algorithms and latencies, rates as NCCL and RCCL plan with"
+ERROR = (
+    "transfers from 1 MiB on 4% (worst 13%) between public sweeps of accelerators and links of a "
+    "node"
 )
-ERROR_MORE_NODES = "5% (worst pair 24%) for more or fewer nodes"
+ERROR_MORE_NODES = "5% (worst 24%) for more or fewer nodes"
 ERROR_NEW_NETWORK = (
     "23% (worst 38%), and small calls by up to a factor of 4, where calls leave the node and the "
     "trace has none that do: a network's rate does not tell its latency, --net-latency does"
 )
 
 
-def told(before: Calls, after: Calls) -> str:
-    """Where the model comes from and its measured error, as far as these calls are concerned."""
-    errors = []
+def known_error(before: Calls, after: Calls) -> str:
+    """The measured error of the model, as far as these calls are concerned."""
+    errors = [ERROR]
     if ((before.nodes > 1) & (after.nodes != before.nodes)).any():
         errors.append(ERROR_MORE_NODES)
     if ((before.nodes <= 1) & (after.nodes > 1)).any():
         errors.append(ERROR_NEW_NETWORK)
-    return "; ".join((SOURCE, *errors))
+    return "; ".join(errors)
 
 
 def model_ns(calls: Calls, fabric: Fabric, bound: Bound = Bound.NOMINAL) -> Float64:

@@ -24,10 +24,10 @@ from whatif.models.kernels.roofline import Bool, Float64, Int8, Int64, Kernels, 
 from whatif.models.kernels.shares import Work
 
 KNOWN_ERROR = {
-    ElementType.FP8: "kernel model: known error 3% of fp8 products and of steps with tensorwise "
-    "scales (docs/accuracy.md); rowwise scales gain far less",
-    ElementType.FP16: "kernel model: in 16 bits not judged by measurements of the same work",
-    ElementType.BF16: "kernel model: in 16 bits not judged by measurements of the same work",
+    ElementType.FP8: "fp8 products, and steps with tensorwise scales, 3%; rowwise scales gain far "
+    "less",
+    ElementType.FP16: "work in 16 bits not judged: no measurements of the same work in both types",
+    ElementType.BF16: "work in 16 bits not judged: no measurements of the same work in both types",
 }
 CASTS: Mapping[Bound, float] = {Bound.NOMINAL: 1.0, Bound.LOW: 0.0, Bound.HIGH: 2.0}
 """Passes over the operands of a product in 8 bits."""
