@@ -30,6 +30,8 @@ class Rate(NamedTuple):
 
     bytes_per_s: BytesPerSecond | None
     factor: float | None
+    in_bits: bool = False
+    """Typed in bits, so that it is repeated in both."""
 
     @property
     def understood(self) -> str:
@@ -37,7 +39,8 @@ class Rate(NamedTuple):
         if self.factor is not None:
             return f"x{self.factor:g}"
         assert self.bytes_per_s is not None, "a rate is absolute or a factor"
-        return f"{self.bytes_per_s / 1e9:g} GB/s"
+        in_bytes = f"{self.bytes_per_s / 1e9:g} GB/s"
+        return f"{self.bytes_per_s * 8 / 1e9:g} Gbps = {in_bytes}" if self.in_bits else in_bytes
 
 
 def parse_rate(text: str) -> Rate:
@@ -54,7 +57,7 @@ def parse_rate(text: str) -> Rate:
     if rate := _RATE.fullmatch(stripped):
         bits = 8.0 if rate["unit"] == "b" else 1.0
         value = _positive(float(rate["number"]) * _PREFIX[rate["prefix"]] / bits, text)
-        return Rate(BytesPerSecond(value), None)
+        return Rate(BytesPerSecond(value), None, in_bits=rate["unit"] == "b")
     raise UsageError(
         f"`{text}` is not a rate",
         hint="write a number with its unit: 900GBps (bytes), 400Gbps (bits), or a factor like x2",

@@ -17,7 +17,7 @@ def fits(peak_bytes: int, recorded_bytes: float | None, new_bytes: float | None,
     has = f"{name} has {_shown(new_bytes)}"
     if peak_bytes < 0:
         compared = _at_least(recorded_bytes, has, new_bytes)
-        return f"memory: not recorded (profile_memory=True does it){compared}"
+        return f"memory: what the run held is not recorded (profile_memory=True does it){compared}"
     holds = f"the run held at most {_shown(peak_bytes)} in the recording, {has}"
     if peak_bytes > new_bytes:
         return f"warning: does not fit in memory: {holds}"
@@ -28,8 +28,12 @@ def _at_least(recorded_bytes: float | None, has: str, new_bytes: float) -> str:
     if recorded_bytes is None:
         return f"; {has}"
     if new_bytes >= recorded_bytes:
-        return f"; {has}, no less than the recorded {_shown(recorded_bytes)}: what ran fits"
-    return f"; warning: {has}, less than the recorded {_shown(recorded_bytes)}: it may not fit"
+        return (
+            f"; {has}, no less than the recorded device ({_shown(recorded_bytes)}): what ran fits"
+        )
+    return (
+        f"; warning: {has}, less than the recorded device ({_shown(recorded_bytes)}): may not fit"
+    )
 
 
 def _shown(size: float) -> str:

@@ -9,15 +9,18 @@ from msgspec import Meta, Struct
 
 from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
+from whatif.models.bound import Bound
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.cuts import recut
-from whatif.transforms.gradients import NO_GRADIENTS, gradient_reductions, sequences
+from whatif.transforms.gradients import NO_GRADIENTS, Sequence, gradient_reductions, sequences
 from whatif.transforms.machine import known
 from whatif.transforms.ready import Ready
 from whatif.transforms.rebucket import rebuilt
 from whatif.transforms.retime import with_rate_of_hosts
 
 MIB = 1 << 20
+FIRST_BUCKET_BYTES = MIB
+"""`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES`."""
 MOST_MIB = 1_000_000.0
 KNOWN_ERROR = "gradient buckets 1 to 4% on measured runs"
 EXACT = (
@@ -62,7 +65,9 @@ class BucketMb(
         found, left = sequences(graph, chosen)
         cap_bytes = max(round(self.size_mib * MIB), 1)
         ready = Ready.of(graph)
-        cuts = [recut(ready, sequence, cap_bytes) for sequence in found]
+        # The range holds DDP's own way when no size is set: a small bucket comes first.
+        first = min(FIRST_BUCKET_BYTES, cap_bytes) if now.bound is Bound.LOW else None
+        cuts = [recut(ready, sequence, cap_bytes, first) for sequence in found]
         changed = [
             (sequence, cut)
             for sequence, cut in zip(found, cuts, strict=True)
@@ -81,7 +86,11 @@ class BucketMb(
             sum(len(ends) for ends in each)
             for each in ([one.ends for one in found], [cut.ends for cut in cuts])
         )
-        told = [f"{before} buckets in the recorded steps become {after}"]
+        steps = max(len(graph.steps), 1)
+        told = [
+            f"{before / steps:.3g} buckets per step, of {_typical_mib(found):,.1f} MiB, become "
+            f"{after / steps:.3g}"
+        ]
         told.append(EXACT if all(cut.pieces.exact for _, cut in changed) else SPREAD)
         if left:
             told.append(f"{left} reductions stay: their size or members are not recorded")
@@ -92,3 +101,8 @@ class BucketMb(
             assumptions=tuple(told),
             known_errors=(KNOWN_ERROR,),
         )
+
+
+def _typical_mib(found: list[Sequence]) -> float:
+    """Median size of the recorded buckets."""
+    return float(np.median(np.concatenate([np.diff(one.ends, prepend=0) for one in found]))) / MIB

@@ -40,25 +40,35 @@ class Cut:
         return self.pieces.ends[self.last_piece]
 
 
-def recut(ready: Ready, sequence: Sequence, cap_bytes: int) -> Cut:
+def recut(
+    ready: Ready, sequence: Sequence, cap_bytes: int, first_cap_bytes: int | None = None
+) -> Cut:
     """New buckets, each closed once it holds `cap_bytes`, as PyTorch's DDP closes them.
 
     A bucket takes no piece that was ready only after somebody waited for bytes that it holds.
+
+    Args:
+        ready: the run, asked when pieces are ready.
+        sequence: the recorded buckets of one communicator and step.
+        cap_bytes: size of a bucket.
+        first_cap_bytes: of the first one, where it is another.
     """
     pieces = _gradients(ready, sequence) or _parts(ready, sequence, cap_bytes)
     sizes = np.diff(pieces.ends, prepend=0).tolist()
     awaited_ns = _awaited_ns(ready, sequence)
     bucket_at = {end: bucket for bucket, end in enumerate(sequence.ends.tolist())}
-    last, held = [], 0
+    last: list[int] = []
+    held = 0
     deadline_ns = np.full(len(sequence.ranks), NEVER_NS)
     for piece, end in enumerate(pieces.ends.tolist()):
         held += sizes[piece]
+        cap = cap_bytes if last or first_cap_bytes is None else first_cap_bytes
         if end in bucket_at:
             deadline_ns = np.minimum(deadline_ns, awaited_ns[:, bucket_at[end]])
         if (
             piece + 1 == len(sizes)
             or (pieces.ready_ns[:, piece + 1] >= deadline_ns).any()
-            or _is_full(held, sizes[piece + 1], cap_bytes, exact=pieces.exact)
+            or _is_full(held, sizes[piece + 1], cap, exact=pieces.exact)
         ):
             last.append(piece)
             held, deadline_ns = 0, np.full(len(sequence.ranks), NEVER_NS)

@@ -263,8 +263,9 @@ def _recorded_memory(graph: TaskGraph, old: Machine) -> float | None:
 def _rates(old: Machine, new: Machine) -> str:
     rates = [
         f"{dtype.name.lower()} {before / 1e12:.4g} to {after / 1e12:.4g} TFLOP/s"
+        f"{'' if dtype in new.native else ' (in the next wider type: it has none)'}"
         for dtype in SHOWN_TYPES
-        if dtype in old.native & new.native
+        if dtype in old.native and dtype in new.flops_per_s
         for before, after in [(old.flops_per_s[dtype], new.flops_per_s[dtype])]
         if before != after
     ]

@@ -72,11 +72,15 @@ def retimed(
         told, errors = host.assumptions, (gloo.KNOWN_ERROR,)
     if (moved & ~on_host).any():
         numbers = np.flatnonzero(moved & ~on_host).astype(np.int64)
+        measured_on = calls_of(anchor.graph, anchor.topology, numbers)
         error = model.known_error(
-            calls_of(anchor.graph, anchor.topology, numbers),
+            measured_on,
+            anchor.fabric,
             calls_of(target, after.places, numbers),
+            after.links,
         )
-        told, errors = (model.SOURCE, *told), (error, *errors)
+        slow = _slow_told(anchor, measured_on, numbers)
+        told, errors = (*slow, model.SOURCE, *told), (error, *errors)
     result, context = with_durations(target, dur_ns), replace(after, anchor=anchor)
     if host is not None:
         latency_ns = host.graph.collectives.latency_ns
@@ -84,6 +88,26 @@ def retimed(
         context = replace(context, recorded_latency_ns=host.recorded_latency_ns)
     return Retimed(
         graph=result, context=context, moved=moved, assumptions=told, known_errors=errors
+    )
+
+
+SLOW_FACTOR = 3.0
+"""The model is within a factor of two on public sweeps: beyond, something else took the time."""
+
+
+def _slow_told(anchor: Anchor, calls: Calls, number: Int64) -> tuple[str, ...]:
+    """Said where the recorded links were far from what they can."""
+    model_ns = model.model_ns(calls, anchor.fabric)
+    known_ = np.isfinite(model_ns) & (model_ns > 0)
+    if not known_.any():
+        return ()
+    measured_ns = anchor.graph.collectives.transfer_ns[number][known_].sum()
+    factor = float(measured_ns / model_ns[known_].sum())
+    if factor < SLOW_FACTOR:
+        return ()
+    return (
+        f"transfers took {factor:.2g} times what this link needs by the model: late members "
+        "without a file, or work beside them, may bind them rather than the link",
     )
 
 

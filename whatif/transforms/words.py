@@ -7,7 +7,7 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 def rate_in_bits(bytes_per_s: float) -> str:
     """`400 Gbps = 50 GB/s`."""
-    return f"{bytes_per_s * 8 / 1e9:g} Gbps = {rate_in_bytes(bytes_per_s)}"
+    return Rate(BytesPerSecond(bytes_per_s), None, in_bits=True).understood
 
 
 def rate_in_bytes(bytes_per_s: float) -> str:

@@ -113,7 +113,7 @@ def test_smaller_buckets_move_as_soon_as_their_gradients_are_ready() -> None:
     for rank in (0, 1):
         assert close(buckets(applied.graph, rank), [(100, 40), (200, 40), (300, 40), (400, 40)])
     assert end_ms(applied.graph) == pytest.approx(440, rel=0.01)
-    assert applied.assumptions[0] == "2 buckets in the recorded steps become 4"
+    assert applied.assumptions[0] == "2 buckets per step, of 2,048.0 MiB, become 4"
 
 
 def test_larger_buckets_wait_for_all_of_their_gradients() -> None:

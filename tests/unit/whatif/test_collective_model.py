@@ -8,7 +8,15 @@ import pytest
 from ingest.vocab import CollectiveKind as Kind
 from whatif.models.bound import Bound
 from whatif.models.collectives.calls import Calls, inside_one_node
-from whatif.models.collectives.model import ERROR_NEW_NETWORK, known_error, model_ns, scaled_ns
+from whatif.models.collectives.model import (
+    ERROR_IN_NODE,
+    ERROR_NEW_NETWORK,
+    ERROR_OTHER_WAY,
+    ERROR_SAME_NODES,
+    known_error,
+    model_ns,
+    scaled_ns,
+)
 from whatif.models.fabric import Algorithm, Fabric, Factors, Shape
 
 H100 = Fabric(architecture="hopper", scale_up_bytes_per_s=450e9, nic_bytes_per_s=50e9)
@@ -273,5 +281,11 @@ class TestMeasuredTimesMove:
 
 
 def test_the_error_that_is_told_is_that_of_the_change() -> None:
-    assert ERROR_NEW_NETWORK in known_error(calls(MIB), across(MIB))
-    assert ERROR_NEW_NETWORK not in known_error(calls(MIB), calls(MIB))
+    inside, outside = calls(MIB), across(MIB)
+    assert ERROR_NEW_NETWORK in known_error(inside, H100, outside, H100)
+    assert ERROR_NEW_NETWORK not in known_error(outside, H100, outside, A100)
+    assert known_error(inside, A100, inside, H100) == ERROR_IN_NODE
+    quicker = replace(H100, nic_bytes_per_s=100e9)
+    assert known_error(outside, H100, outside, quicker) == ERROR_SAME_NODES
+    tree = replace(H100, algorithm=Algorithm.TREE)
+    assert known_error(inside, H100, inside, tree) == ERROR_OTHER_WAY
