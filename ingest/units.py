@@ -13,12 +13,18 @@ Bytes = NewType("Bytes", int)
 BytesPerSecond = NewType("BytesPerSecond", float)
 """Rate in bytes per second; 1 GB/s = 1e9 bytes per second."""
 
+MOST_FACTOR = 1e9
+LEAST_RATE, MOST_RATE = 1e2, 1e18
+"""Bytes per second: from a tenth of a modem to what makes the bytes of any job nothing. Nanoseconds
+of slower links run over."""
+MOST_TIME_NS = 10**15
+"""Twelve days."""
 _RATE = re.compile(
     r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<prefix>[KMGT]?)(?P<unit>[Bb])(?:ps|/s)", re.ASCII
 )
 _FACTOR = re.compile(r"[xX](?P<number>\d+(?:\.\d*)?|\.\d+)", re.ASCII)
-_TIME = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>ns|us|µs|ms|s)", re.ASCII)
-_NANOS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+_TIME = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>ns|us|µs|μs|ms|s)", re.ASCII)
+_NANOS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -53,10 +59,11 @@ def parse_rate(text: str) -> Rate:
     """
     stripped = text.strip()
     if factor := _FACTOR.fullmatch(stripped):
-        return Rate(None, _positive(float(factor["number"]), text))
+        return Rate(None, _within(float(factor["number"]), 1 / MOST_FACTOR, MOST_FACTOR, text))
     if rate := _RATE.fullmatch(stripped):
         bits = 8.0 if rate["unit"] == "b" else 1.0
-        value = _positive(float(rate["number"]) * _PREFIX[rate["prefix"]] / bits, text)
+        value = float(rate["number"]) * _PREFIX[rate["prefix"]] / bits
+        value = _within(value, LEAST_RATE, MOST_RATE, text)
         return Rate(BytesPerSecond(value), None, in_bits=rate["unit"] == "b")
     raise UsageError(
         f"`{text}` is not a rate",
@@ -77,12 +84,20 @@ def parse_time(text: str) -> Nanos:
             f"`{text}` is not a time above zero",
             hint="write a number with its unit: 412ms, 0.412s, 350us",
         )
+    if value > MOST_TIME_NS:
+        raise UsageError(f"`{text}` is too long", hint=f"at most {MOST_TIME_NS // 10**9:,}s")
     return Nanos(int(value.to_integral_value()))
 
 
-def _positive(value: float, text: str) -> float:
+def _within(value: float, least: float, most: float, text: str) -> float:
     if value <= 0 or value == float("inf"):
         raise UsageError(f"`{text}` is not a rate above zero", hint="for example 900GBps or x2")
+    if not least <= value <= most:
+        raise UsageError(
+            f"`{text}` is no rate of a link",
+            hint=f"from {LEAST_RATE:g} to {MOST_RATE:g} bytes per second, or from "
+            f"x{1 / MOST_FACTOR:g} to x{MOST_FACTOR:g}",
+        )
     return value
 
 

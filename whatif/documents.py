@@ -32,6 +32,8 @@ def read_yaml(path: Path, what: str) -> object:
         raise UsageError(f"{path}: {error.strerror or error}", hint="is the path right?") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: no text in UTF-8", hint=f"{what} is a YAML file") from error
+    except RecursionError as error:
+        raise ScenarioError(f"{path}: no YAML: nested too deeply", hint=f"it is {what}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

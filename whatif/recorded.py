@@ -35,8 +35,10 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
             self._rate(name)
         if self.net_latency is not None:
             parse_latency(self.net_latency)
-        if self.gpus_per_node is not None and self.gpus_per_node < 1:
-            raise UsageError(f"{self.gpus_per_node} GPUs per node", hint="a number of 1 or more")
+        if self.gpus_per_node is not None and not 1 <= self.gpus_per_node <= MOST_GPUS:
+            raise UsageError(
+                f"{self.gpus_per_node} GPUs per node", hint=f"a number from 1 to {MOST_GPUS:,}"
+            )
         if self.gpus_per_node is not None and self.topology is not None:
             raise UsageError(
                 "GPUs per node and a topology both say which ranks share a node",
@@ -100,6 +102,7 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return rate
 
 
+MOST_GPUS = 1_000_000
 PLACES = ("gpus_per_node", "topology")
 NOTHING_SAID = Recorded()
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+import numpy as np
+
+from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
@@ -23,8 +26,14 @@ class Changed:
     no_effect: tuple[str, ...] = ()
 
     def by(self, transform: Transform) -> "Changed":
-        """With one more what-if on top."""
-        applied = transform.apply(self.graph, self.context)
+        """With one more what-if on top.
+
+        Raises:
+            ScenarioError: it does not fit the run, or makes times that no schedule holds.
+        """
+        with np.errstate(invalid="ignore"):  # a time that runs over is refused just below
+            applied = transform.apply(self.graph, self.context)
+        _refuse_absurd_times(applied.graph, transform)
         more = replace(
             self,
             graph=applied.graph,
@@ -37,6 +46,19 @@ class Changed:
             reason = f"{transform.flag}: {applied.no_effect}"
             more = replace(more, no_effect=(*self.no_effect, reason))
         return more
+
+
+LONGEST_NS = float(1 << 61)
+"""All durations of a run together, so that no chain of them runs over 64 bits."""
+
+
+def _refuse_absurd_times(graph: TaskGraph, transform: Transform) -> None:
+    dur_ns = graph.tasks.dur_ns
+    if dur_ns.min(initial=0) < 0 or dur_ns.sum(dtype=np.float64) > LONGEST_NS:
+        raise ScenarioError(
+            f"`{transform.flag}` makes the run longer than decades",
+            hint="a value nearer to what was recorded",
+        )
 
 
 def _with(told: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

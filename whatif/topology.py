@@ -147,13 +147,24 @@ def _gpus_per_node(graph: TaskGraph, recorded: Recorded, joins: int | None) -> t
         return recorded.gpus_per_node, f"{recorded.gpus_per_node} GPUs per node (given)"
     if on_hosts := _ranks_of_hosts(graph):
         return on_hosts, f"{on_hosts} GPUs per node (host names of the files)"
+    return _by_devices(graph, _ranks_of_one_host(graph) or 0) or _usual(graph, joins)
+
+
+def _by_devices(graph: TaskGraph, together: int) -> tuple[int, str] | None:
+    """As the traces list devices; `together` is the number of ranks that one host name joins."""
     seen = max((info.devices_seen for info in graph.ranks), default=0)
-    if seen > 1:
-        gpus = _without_clash(graph, seen)
-        if gpus < seen:
-            told = f"{gpus} GPUs per node (ranks further apart have the same device number)"
-            return gpus, told
-        return seen, f"{seen} GPUs per node (devices that the trace lists)"
+    gpus = _without_clash(graph, seen) if seen > 1 else min(USUAL_NODE, world_size(graph))
+    if together > gpus:
+        gpus = max(seen, together)
+        return gpus, f"{gpus} GPUs per node (one host name in all files)"
+    if seen <= 1:
+        return None
+    if gpus < seen:
+        return gpus, f"{gpus} GPUs per node (ranks further apart have the same device number)"
+    return seen, f"{seen} GPUs per node (devices that the trace lists)"
+
+
+def _usual(graph: TaskGraph, joins: int | None) -> tuple[int, str]:
     gpus = min(USUAL_NODE, world_size(graph))
     if joins is not None and BRIDGED < joins < gpus:
         gpus = joins
@@ -187,6 +198,19 @@ def _ranks_of_hosts(graph: TaskGraph) -> int | None:
     for rank, host in hosts.items():
         blocks.setdefault(host or "", set()).add(rank // gpus)
     return gpus if all(len(block) == 1 for block in blocks.values()) else None
+
+
+def _ranks_of_one_host(graph: TaskGraph) -> int | None:
+    """Neighbouring ranks that all files of the run put on one host; None else.
+
+    Their device numbers say nothing then: each process may see its own device alone, as 0.
+    """
+    ranks = [info.rank for info in graph.ranks]
+    hosts = {info.host for info in graph.ranks}
+    if len(ranks) == 1 or len(hosts) > 1 or not all(hosts):
+        return None
+    first, last = min(ranks), max(ranks)
+    return next(size for size in range(last - first + 1, last + 2) if first // size == last // size)
 
 
 def _without_clash(graph: TaskGraph, most: int) -> int:

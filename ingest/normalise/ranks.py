@@ -89,7 +89,7 @@ def with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
             parsed=one,
             rank=rank if rank is not None else 0,
             rank_source=source,
-            world_size=_whole(info.get("world_size")),
+            world_size=_whole(info.get("world_size")) or None,
         )
         for (path, one), rank, source, info in zip(parsed, ranks, sources, infos, strict=True)
     ]

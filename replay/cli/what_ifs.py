@@ -208,6 +208,7 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
 
 def _number(option: str, text: str) -> float:
     try:
-        return float(text)
+        plain = text if text.isascii() and "_" not in text else ""
+        return float(plain)
     except ValueError as error:
         raise UsageError(f"`{text}` is not a number", hint=f"for example {option} …2") from error

@@ -73,8 +73,8 @@ class Gpu(
             context=result.context,
             assumptions=(
                 *_told(graph, known_work, old, new),
+                *((places.told, *result.assumptions) if result.moved.any() else ()),
                 *_domain_told(now.places, device),
-                *result.assumptions,
             ),
             known_errors=(*_known_errors(old, new), *result.known_errors),
         )

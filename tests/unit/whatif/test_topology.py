@@ -84,7 +84,7 @@ def test_one_host_tells_nothing(hosts: tuple[str | None, ...]) -> None:
 
 
 def test_ranks_with_one_device_are_on_different_nodes() -> None:
-    graph = data_parallel(ranks=(0, 1, 2, 3), builder=GraphBuilder(ranks=(0, 1, 2, 3)))
+    graph = with_hosts(None, None, None, None)
     lanes = tuple(
         replace(lane, device=lane.rank % 2) if lane.device >= 0 else lane for lane in graph.lanes
     )
@@ -196,3 +196,15 @@ def test_a_mistake_names_the_file_and_the_place(tmp_path: Path, text: str, place
 def test_a_missing_file_is_a_mistake_of_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         load_topology(tmp_path / "nowhere.yaml")
+
+
+def test_ranks_of_one_host_share_a_node_whatever_their_device_numbers() -> None:
+    """Each process may see its own device alone, as number 0."""
+    ranks = tuple(range(8))
+    graph = data_parallel(ranks=ranks, builder=GraphBuilder(ranks=ranks, devices_seen=8))
+    lanes = tuple(replace(lane, device=0) for lane in graph.lanes)
+    unnamed = tuple(replace(info, host=None) for info in graph.ranks)
+    alone = replace(graph, lanes=lanes, ranks=unnamed)
+    assert find_topology(alone, h100()).gpus_per_node == 1
+    infos = tuple(replace(info, host="a") for info in graph.ranks)
+    assert find_topology(replace(alone, ranks=infos), h100()).gpus_per_node == 8
