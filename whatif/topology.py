@@ -12,6 +12,7 @@ from replay.graph.arrays import Int64, TaskGraph
 from whatif.models import hardware
 from whatif.models.fabric import Shape
 from whatif.models.hardware import Accelerator
+from whatif.parallelism import world_size
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.topology_file import TopologyFile
 
@@ -158,15 +159,6 @@ def _gpus_per_node(graph: TaskGraph, recorded: Recorded, joins: int | None) -> t
     if joins is not None and BRIDGED < joins < gpus:
         gpus = joins
     return gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node N says otherwise)"
-
-
-def world_size(graph: TaskGraph) -> int:
-    """Ranks of the job as far as the files tell."""
-    if graph.world_size:
-        return graph.world_size
-    known = [info.rank for info in graph.ranks]
-    known += [rank for group in graph.groups for rank in group.ranks]
-    return max(known, default=0) + 1
 
 
 def _ranks_of_hosts(graph: TaskGraph) -> int | None:

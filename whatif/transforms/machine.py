@@ -9,8 +9,9 @@ from ingest.units import Rate
 from replay.graph.arrays import TaskGraph
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, find, require
+from whatif.parallelism import world_size
 from whatif.recorded import Recorded
-from whatif.topology import Topology, find_topology, shape_of, topology_of, world_size
+from whatif.topology import Topology, find_topology, shape_of, topology_of
 from whatif.topology_file import TopologyFile, Wan, load_topology
 from whatif.transforms.base import Context
 

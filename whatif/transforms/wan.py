@@ -8,8 +8,8 @@ from ingest.errors import UsageError
 from ingest.units import parse_rate
 from replay.graph.arrays import TaskGraph
 from whatif.models.hardware import Accelerator
+from whatif.parallelism import world_size
 from whatif.recorded import parse_latency
-from whatif.topology import world_size
 from whatif.topology_file import Wan as Site
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.machine import known, with_wan

@@ -10,6 +10,7 @@ from ingest.errors import ScenarioError, UsageError
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, data_parallel
 from whatif.models.hardware import Accelerator, require
+from whatif.parallelism import world_size
 from whatif.recorded import Recorded
 from whatif.topology import Topology, find_topology, spread, topology_of
 from whatif.topology_file import load_topology
@@ -136,6 +137,14 @@ def test_members_that_are_missing_lie_where_their_communicator_does(
     assert (over.domains.tolist(), over.largest.tolist()) == ([domains], [largest])
 
 
+def test_the_size_of_a_communicator_tells_of_ranks_that_nothing_lists() -> None:
+    build = GraphBuilder(devices_seen=0)
+    build.collective(10, callers={0: build.call(0, "c", 10)}, group=(), expected=16)
+    graph = replace(build.build(), world_size=None)
+    assert world_size(graph) == 16
+    assert find_topology(graph, h100()).gpus_per_node == 8
+
+
 def test_a_file_says_nodes_cards_and_sites(tmp_path: Path) -> None:
     text = """
 gpus_per_node: 4
@@ -180,7 +189,11 @@ def test_ranges_and_lists_of_ranks_mean_the_same(tmp_path: Path) -> None:
         ("gpus_per_node: 8\nwan: {rate: 100Gbps, latency: 20}", "$.wan"),
         ("gpus_per_node: 8\noversubscription: 0.5", "oversubscription"),
         ("gpus_per_node: 8\ndomain_gpus: 12", "domain of 12"),
+        ("gpus_per_node: 8\ndomain_gpus: 0", "domain of 0"),
         ("gpus_per_node: 8\nsites: [1, 0]", "site"),
+        ("nodes: [[]]", "a node without a rank"),
+        ("nodes: [[-1, 0]]", "rank -1"),
+        ("nodes: ['0-99999999999']", "0-99999999999"),
         ("nodes: ['0-3', '3-5']", "rank 3"),
         ("nodes: ['3-0']", "3-0"),
         ("- 8", "no topology"),
