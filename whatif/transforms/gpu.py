@@ -58,7 +58,9 @@ class Gpu(
         if base == device:
             reason = f"the run already has {device.name}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
-        old, new = machine_of(base), machine_of(device)
+        # Base, or an earlier what-if, may say another rate of PCIe than the catalog.
+        old = replace(machine_of(base), pcie_bytes_per_s=now.links.pcie_bytes_per_s)
+        new = machine_of(device)
         anchor = _anchor(graph, base, now.compute)
         known_work = located(graph)
         dur_ns = _from_anchor(graph, known_work, anchor, (old, new), context.bound)

@@ -17,8 +17,12 @@ from whatif.transforms.words import rate_in_bytes
 
 TO_HOST = ("HtoD", "DtoH", "HostToDevice", "DeviceToHost")
 PAGEABLE = "Pageable"
+MOST_LATENCY_NS = 5_000
+"""Copies of a few bytes take 1 to 4 us in public traces (HolisticTraceAnalysis, xDiT): where the
+shortest of a name takes longer, it has bytes."""
 COPIES = (
-    "copies between host and device: the shortest copy of a name is its latency, the rest is bytes"
+    "copies between host and device: the shortest copy of a name is its latency (5 us at most), "
+    "the rest is bytes"
 )
 STAGED = (
     "copies of pageable memory stay: the host copies them first; the range holds the case that "
@@ -94,14 +98,15 @@ def copies_over_pcie(graph: TaskGraph) -> Bool:
 def faster_copies(graph: TaskGraph, copies: Bool, factor: float, bound: Bound) -> Int64:
     """Durations with copies on a link `factor` times as fast, ns.
 
-    A copy takes a latency, which is that of the shortest copy of its name, and its bytes. Those of
-    pageable memory stay but in the lower bound, for the host stages them.
+    A copy takes a latency, which is that of the shortest copy of its name (`MOST_LATENCY_NS` at
+    most), and its bytes. Those of pageable memory stay but in the lower bound, for the host stages
+    them.
     """
     tasks = graph.tasks
     dur_ns = tasks.dur_ns.copy()
     pageable = np.array([PAGEABLE in name for name in graph.names] + [False])[tasks.name]
     chosen = copies if bound is Bound.LOW else copies & ~pageable
-    shortest_ns = np.full(len(graph.names) + 1, np.iinfo(np.int64).max)
+    shortest_ns = np.full(len(graph.names) + 1, MOST_LATENCY_NS)
     np.minimum.at(shortest_ns, tasks.name[copies], tasks.dur_ns[copies])
     latency_ns = np.zeros_like(dur_ns) if bound is Bound.LOW else shortest_ns[tasks.name]
     moved_ns = (dur_ns - latency_ns)[chosen] / factor

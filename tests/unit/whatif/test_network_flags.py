@@ -163,6 +163,12 @@ class TestPcie:
         least = apply(build.build(), Pcie(rate="x2"), bound=Bound.LOW).graph
         assert least.tasks.dur_ns[tasks].tolist() == [1_000, 51_000]
 
+    def test_equal_copies_are_no_latency(self) -> None:
+        build = GraphBuilder()
+        more = {"kind": TaskKind.MEMCPY, "kernel_class": KernelClass.MEMCPY}
+        task = build.kernel(0, "Memcpy HtoD (Pinned -> Device)", 105_000, **more)
+        assert apply(build.build(), Pcie(rate="x2")).graph.tasks.dur_ns[task] == 55_000
+
     def test_copies_of_pageable_memory_stay_but_in_the_range(self) -> None:
         build = GraphBuilder()
         more = {"kind": TaskKind.MEMCPY, "kernel_class": KernelClass.MEMCPY}
