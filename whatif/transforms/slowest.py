@@ -87,8 +87,9 @@ def slowest_of_fewer(step_ns: Float64, count: int) -> Float64:
         count: at most the number of replicas.
     """
     n_all = len(step_ns)
-    weight = np.array([comb(place, count - 1) for place in range(n_all)], np.float64)
-    expected: Float64 = (weight / comb(n_all, count)) @ np.sort(step_ns, axis=0)
+    draws = comb(n_all, count)  # beyond a float from some thousand replicas on, its parts are not
+    weight = np.array([comb(place, count - 1) / draws for place in range(n_all)])
+    expected: Float64 = weight @ np.sort(step_ns, axis=0)
     return expected
 
 

@@ -383,6 +383,11 @@ def test_the_slowest_of_a_draw_is_the_mean_over_all_draws(steps: list[int], coun
     assert slowest_of_fewer(column, count)[0] == pytest.approx(by_hand)
 
 
+def test_the_slowest_of_half_of_thousands_is_a_number() -> None:
+    column = np.arange(3_000.0)[:, None]
+    assert slowest_of_fewer(column, 1_500)[0] == pytest.approx(2_998, abs=1)
+
+
 def test_roles_are_those_of_the_expected_order() -> None:
     late_ns = np.array([70, 10, 20, 30, 40, 50, 60, 0])
     assert roles_kept(late_ns, 1, Bound.NOMINAL).tolist() == [4]
