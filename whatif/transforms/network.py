@@ -26,14 +26,14 @@ class NetworkScale(
     """Every transfer of every collective takes 1/factor of its time; waits follow."""
 
     factor: Annotated[float, Meta(gt=0)]
-    """How much faster, from 1/`MOST` to `MOST`."""
+    """How much faster; at least 1/`MOST`."""
 
     def __post_init__(self) -> None:
         """Hold the same bound for the command line, which builds the struct directly."""
-        if not (math.isfinite(self.factor) and 1 / MOST <= self.factor <= MOST):
+        if not (math.isfinite(self.factor) and self.factor >= 1 / MOST):
             raise UsageError(
                 f"`{self.factor:g}` is no speed of a network",
-                hint=f"a number from {1 / MOST:g} to {MOST:,}: 2 for twice as fast, 0.5 for half",
+                hint=f"a number from {1 / MOST:g} on: 2 for twice as fast, 0.5 for half as fast",
             )
 
     @property

@@ -98,7 +98,7 @@ class TestNetworkScale:
         applied = apply(build.build(), NetworkScale(factor=2))
         assert applied.no_effect == "no collective in this trace"
 
-    @pytest.mark.parametrize("factor", [0.0, -2.0, float("nan"), float("inf"), 1e-300, 1e300])
+    @pytest.mark.parametrize("factor", [0.0, -2.0, float("nan"), float("inf"), 1e-300])
     def test_an_impossible_factor_is_refused(self, factor: float) -> None:
         with pytest.raises(UsageError):
             NetworkScale(factor=factor)
