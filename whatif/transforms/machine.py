@@ -15,6 +15,18 @@ from whatif.topology import Topology, find_topology, shape_of, topology_of
 from whatif.topology_file import TopologyFile, Wan, load_topology
 from whatif.transforms.base import Context
 
+GBPS = 1e9 / 8.0
+USUAL_NIC_BYTES_PER_S = {
+    "volta": 50 * GBPS,
+    "ampere": 200 * GBPS,
+    "hopper": 400 * GBPS,
+    "blackwell": 400 * GBPS,
+    "cdna3": 400 * GBPS,
+    "cdna4": 400 * GBPS,
+}
+"""Share of one accelerator in the network of the usual node of its generation, one direction: DGX-1
+has 4 cards of 100 Gb/s for 8 GPUs, DGX A100 8 of 200, DGX H100 and B200 8 of 400 (user guides under
+https://docs.nvidia.com/dgx), nodes of MI300X 8 of 400 (https://instinct.docs.amd.com)."""
 BOTH_WAYS = 2.0
 """Vendors print the rate of NVLink and xGMI with both directions together."""
 
