@@ -198,6 +198,7 @@ class _Threads:
         lane = graph.tasks.lane[ids]
         order = np.lexsort((ids, graph.tasks.ts_ns[ids], lane))
         self._ids, self._lane = ids[order], lane[order]
+        self._ts_ns = graph.tasks.ts_ns[self._ids]
 
     def between(self, calls: Int64) -> Int64:
         """Tasks of the threads of the calls, from the first call's start to the last one's end."""
@@ -205,8 +206,9 @@ class _Threads:
         lo_ns, hi_ns = tasks.ts_ns[calls].min(), (tasks.ts_ns[calls] + tasks.dur_ns[calls]).max()
         found = []
         for lane in np.unique(tasks.lane[calls]):
-            ids = self._ids[slice(*np.searchsorted(self._lane, [lane, lane + 1]))]
-            ids = ids[slice(*np.searchsorted(tasks.ts_ns[ids], [lo_ns, hi_ns + 1]))]
+            mine = slice(*np.searchsorted(self._lane, [lane, lane + 1]))
+            within = slice(*np.searchsorted(self._ts_ns[mine], [lo_ns, hi_ns + 1]))
+            ids = self._ids[mine][within]
             found.append(ids[tasks.ts_ns[ids] + tasks.dur_ns[ids] <= hi_ns])
         return np.concatenate(found)
 
