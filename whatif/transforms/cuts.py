@@ -8,6 +8,7 @@ from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Int64, TaskGraph
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
+from whatif.transforms.rewire import destinations
 
 NEVER_NS = int(np.iinfo(np.int64).max)
 
@@ -80,7 +81,7 @@ def _awaited_ns(ready: Ready, sequence: Sequence) -> Int64:
     place[sequence.transfer.ravel()] = np.arange(sequence.transfer.size)
     member = np.zeros(ready.graph.n_tasks, bool)
     member[sequence.transfer - 1] = True
-    dst = np.repeat(np.arange(ready.graph.n_tasks), np.diff(edges.start))
+    dst = destinations(ready.graph)
     waits = (place[edges.src] >= 0) & ~member[dst] & (edges.kind != EdgeKind.STREAM_ORDER)
     earliest_ns = np.full(sequence.transfer.size, NEVER_NS)
     np.minimum.at(earliest_ns, place[edges.src[waits]], ready.launched_ns[dst[waits]])

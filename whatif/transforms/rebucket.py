@@ -27,6 +27,7 @@ from whatif.transforms.cuts import Cut
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
 from whatif.transforms.retime import resized_ns
+from whatif.transforms.rewire import NO_EDGES, listed_edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +218,7 @@ def _collectives(graph: TaskGraph, plans: list[Plan]) -> Collectives:
 
 def _edges(ready: Ready, plans: list[Plan]) -> EdgeList:
     """All edges: the recorded ones but the order inside a sequence, and those of new buckets."""
-    old = _as_list(ready.graph)
+    old = listed_edges(ready.graph)
     inside = np.zeros(len(old), bool)
     lag_ns = old.lag_ns.copy()
     added = []
@@ -248,19 +249,6 @@ def _later_ns(ready: Ready, plan: Plan, old: EdgeList) -> Int64:
         waits = old.kind[mine] != EdgeKind.STREAM_ORDER
         later_ns[mine] = np.where(waits, ready.others_later_ns(arrival), 0)
     return later_ns
-
-
-def _as_list(graph: TaskGraph) -> EdgeList:
-    edges = graph.edges
-    dst = np.repeat(np.arange(graph.n_tasks, dtype=np.int32), np.diff(edges.start))
-    return EdgeList(
-        src=edges.src,
-        dst=dst,
-        lag_ns=edges.lag_ns,
-        kind=edges.kind,
-        evidence=edges.evidence,
-        from_start=edges.from_start,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,36 +370,13 @@ def _awaited(plan: Plan, old: EdgeList, incoming: _Incoming) -> EdgeList:
     old_begins = plan.sequence.ends - plan.sequence.sizes
     waits = (incoming.bucket_of[old.src] >= 0) & ~incoming.arrival[old.dst]
     waits &= old.kind != EdgeKind.STREAM_ORDER
-    found = []
+    found = [NO_EDGES]
     for edge in np.flatnonzero(waits):
         recorded = incoming.bucket_of[old.src[edge]]
         rank = int(np.flatnonzero(plan.sequence.transfer[:, recorded] == old.src[edge])[0])
         shares = (begins < plan.sequence.ends[recorded]) & (plan.cut.ends > old_begins[recorded])
         others = plan.transfer[rank, shares]
-        found += [
-            _copies(old, np.array([edge]), src=int(each))
-            for each in others
-            if each != old.src[edge]
-        ]
-    return concatenate([_none(old), *found])
-
-
-def _copies(
-    old: EdgeList, which: Int64 | Bool, *, src: int | None = None, dst: int | None = None
-) -> EdgeList:
-    """Some edges with another end."""
-    some = EdgeList(
-        src=old.src[which],
-        dst=old.dst[which],
-        lag_ns=old.lag_ns[which],
-        kind=old.kind[which],
-        evidence=old.evidence[which],
-        from_start=old.from_start[which],
-    )
-    if src is not None:
-        some = replace(some, src=np.full(len(some), src, np.int32))
-    return some if dst is None else replace(some, dst=np.full(len(some), dst, np.int32))
-
-
-def _none(old: EdgeList) -> EdgeList:
-    return old.select(np.zeros(len(old), bool))
+        others = others[others != old.src[edge]]
+        copies = old.select(np.full(len(others), edge))
+        found.append(replace(copies, src=others.astype(np.int32)))
+    return concatenate(found)

@@ -19,6 +19,7 @@ from replay.results.metrics import step_times
 from whatif.models.bound import Bound
 from whatif.models.order_statistics import wait_ratio
 from whatif.transforms.base import with_durations
+from whatif.transforms.rewire import destinations
 
 Float64 = NDArray[np.float64]
 
@@ -70,7 +71,7 @@ def _without_waits(graph: TaskGraph, chosen: Bool) -> TaskGraph:
     """
     edges, tasks = graph.edges, graph.tasks
     member = np.append(chosen, False)[tasks.collective]
-    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start))
+    dst = destinations(graph)
     waits = member[dst] & (tasks.kind[dst] == TaskKind.TRANSFER)
     waits &= np.isin(edges.kind, (EdgeKind.COLLECTIVE, EdgeKind.P2P))
     return replace(
