@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from operator import is_
 
@@ -92,16 +93,11 @@ class Topology:
 
     def _places(self, ranks: Int64) -> tuple[Int64, Int64]:
         """Node, and place inside it."""
-        rows = [
-            (rank, number, index)
-            for number, members in enumerate(self.listed)
-            for index, rank in enumerate(members)
-        ]
-        after = np.maximum(ranks - len(rows), 0)
+        known, number, index = _by_rank(self.listed)
+        after = np.maximum(ranks - len(known), 0)
         node = len(self.listed) + after // self.gpus_per_node
         place = after % self.gpus_per_node
-        if rows:
-            known, number, index = np.array(sorted(rows), np.int64).T
+        if len(known):
             row = np.minimum(np.searchsorted(known, ranks), len(known) - 1)
             here = known[row] == ranks
             node = np.where(here, number[row], node)
@@ -113,6 +109,18 @@ class Topology:
             return np.zeros_like(node)
         bounds = np.cumsum(self.site_nodes)[:-1]
         return np.searchsorted(bounds, node, side="right").astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _by_rank(listed: tuple[tuple[int, ...], ...]) -> tuple[Int64, Int64, Int64]:
+    """Listed ranks in order, with their nodes and places in them."""
+    rows = [
+        (rank, number, index)
+        for number, members in enumerate(listed)
+        for index, rank in enumerate(members)
+    ]
+    rank, number, index = np.array(sorted(rows), np.int64).reshape(-1, 3).T
+    return rank, number, index
 
 
 def find_topology(

@@ -110,17 +110,6 @@ def fit(observed: Observed) -> Slowdown:
     return Slowdown(of_kernel=of_kernel, classes=tuple(classes))
 
 
-def work_frac(beside_frac: Float64, factor: Float64) -> Float64:
-    """Time alone / time beside communication, of kernels with these parts of their time beside it.
-
-    Args:
-        beside_frac: part of the duration in each state, shape (kernels, STATES).
-        factor: of each kernel in each state, same shape.
-    """
-    result: Float64 = 1.0 - (beside_frac * (1.0 - 1.0 / factor)).sum(axis=1)
-    return result
-
-
 def weighted_median(values: Float64, weights: Float64) -> float:
     """The least value with at least half of the weight at or below it."""
     order = np.argsort(values, kind="stable")

@@ -54,7 +54,7 @@ class Gpu(
         now = known(graph, context)
         if not _on_device(graph).any():
             return Applied(graph=graph, label=label, context=context, no_effect=NO_DEVICE_WORK)
-        base = now.device or refuse(graph)
+        base = present_device(graph, now)
         if base == device:
             reason = f"the run already has {device.name}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
@@ -121,12 +121,14 @@ def _on_device(graph: TaskGraph) -> Bool:
     return on_device
 
 
-def refuse(graph: TaskGraph) -> Accelerator:
-    """Never an accelerator: none is known.
+def present_device(graph: TaskGraph, context: Context) -> Accelerator:
+    """The accelerator that the run is on, as the stack has left it.
 
     Raises:
-        ScenarioError: always.
+        ScenarioError: it is not known.
     """
+    if context.device is not None:
+        return context.device
     names = Counter(info.gpu or "no GPU name" for info in graph.ranks)
     raise ScenarioError(
         f"the accelerator of the recorded run is not known ({', '.join(sorted(names))})",

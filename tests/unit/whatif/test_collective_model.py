@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ingest.vocab import CollectiveKind as Kind
+from tests.collective_calls import inside_one_node
 from whatif.models.bound import Bound
-from whatif.models.collectives.calls import Calls, inside_one_node
+from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.model import ERROR_NEW_NETWORK, model_ns, scaled_ns, told
 from whatif.models.fabric import Algorithm, Fabric, Factors, Shape
 

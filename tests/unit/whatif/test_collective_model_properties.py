@@ -22,9 +22,7 @@ few = settings(max_examples=30, deadline=None)
 
 
 @st.composite
-def situations(
-    draw: st.DrawFn, shapes: tuple[Shape, ...] = tuple(Shape)
-) -> tuple[Calls, Fabric]:
+def situations(draw: st.DrawFn, shapes: tuple[Shape, ...] = tuple(Shape)) -> tuple[Calls, Fabric]:
     members = draw(st.integers(2, 300))
     nodes = draw(st.integers(1, members))
     least = -(-members // nodes)

@@ -12,10 +12,11 @@ from tests.builders import GraphBuilder
 from whatif.models.bound import Bound
 from whatif.recorded import Recorded
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
-from whatif.transforms.base import Applied, Change, Context
+from whatif.transforms.base import Applied, Context
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.registry import Transform
 from whatif.transforms.wan import Wan
 
 MIB = 1 << 20
@@ -23,7 +24,7 @@ BIG = 1 << 32
 
 
 def apply(
-    graph: TaskGraph, *changes: Change, bound: Bound = Bound.NOMINAL, **said: object
+    graph: TaskGraph, *changes: Transform, bound: Bound = Bound.NOMINAL, **said: object
 ) -> Applied:
     context = Context(bound=bound, recorded=Recorded(**said))
     for change in changes:
