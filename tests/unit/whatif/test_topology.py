@@ -197,6 +197,7 @@ def test_ranges_and_lists_of_ranks_mean_the_same(tmp_path: Path) -> None:
         ("nodes: ['0-3', '3-5']", "rank 3"),
         ("nodes: ['3-0']", "3-0"),
         ("- 8", "no topology"),
+        ("[" * 20_000, "no YAML"),
     ],
 )
 def test_a_mistake_names_the_file_and_the_place(tmp_path: Path, text: str, place: str) -> None:
