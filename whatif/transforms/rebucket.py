@@ -225,18 +225,22 @@ def _edges(ready: Ready, plans: list[Plan]) -> EdgeList:
     for plan in plans:
         incoming = _Incoming.of(ready.graph, old, plan.sequence)
         inside |= incoming.inside
-        lag_ns += _later_ns(ready, plan, old)
+        others_later_ns = {
+            arrival: ready.others_later_ns(arrival)
+            for arrival in (plan.sequence.transfer - 1).ravel().tolist()
+        }
+        lag_ns += _later_ns(ready, others_later_ns, old)
         added += [
             _chained(ready, plan, incoming),
-            _launched(ready, plan),
-            _after_kernels(ready, plan),
+            _launched(ready, plan, others_later_ns),
+            _after_kernels(ready, plan, others_later_ns),
             _met(plan),
             _awaited(plan, old, incoming),
         ]
     return concatenate([replace(old, lag_ns=lag_ns).select(~inside), *added])
 
 
-def _later_ns(ready: Ready, plan: Plan, old: EdgeList) -> Int64:
+def _later_ns(ready: Ready, others_later_ns: dict[int, int], old: EdgeList) -> Int64:
     """Per edge, what is added to its lag, ns.
 
     Members that are not in the files come as much later than those that are, however many buckets
@@ -244,10 +248,9 @@ def _later_ns(ready: Ready, plan: Plan, old: EdgeList) -> Int64:
     """
     later_ns = np.zeros(len(old), np.int64)
     start = ready.graph.edges.start
-    for arrival in (plan.sequence.transfer - 1).ravel().tolist():
+    for arrival, later in others_later_ns.items():
         mine = slice(int(start[arrival]), int(start[arrival + 1]))
-        waits = old.kind[mine] != EdgeKind.STREAM_ORDER
-        later_ns[mine] = np.where(waits, ready.others_later_ns(arrival), 0)
+        later_ns[mine] = np.where(old.kind[mine] != EdgeKind.STREAM_ORDER, later, 0)
     return later_ns
 
 
@@ -307,16 +310,12 @@ def _chained(ready: Ready, plan: Plan, incoming: _Incoming) -> EdgeList:
     return concatenate([chain, _edge_list(foreign, EdgeKind.STREAM_ORDER, from_start=False)])
 
 
-def _launched(ready: Ready, plan: Plan) -> EdgeList:
+def _launched(ready: Ready, plan: Plan, others_later_ns: dict[int, int]) -> EdgeList:
     """A new bucket is launched by the host once its last gradient is ready."""
     found = []
-    after_ns = {
-        arrival: ready.launch_lag_ns(arrival) + ready.others_later_ns(arrival)
-        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
-    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        lag_ns = after_ns[arrival]
+        lag_ns = ready.launch_lag_ns(arrival) + others_later_ns[arrival]
         host, caller = int(plan.host[rank, bucket]), int(ready.graph.tasks.caller[arrival])
         if host != NONE:
             lag_ns += ready.offset_ns(host, int(plan.ready_ns[rank, bucket]))
@@ -326,16 +325,12 @@ def _launched(ready: Ready, plan: Plan) -> EdgeList:
     return _edge_list(found, EdgeKind.LAUNCH, from_start=True)
 
 
-def _after_kernels(ready: Ready, plan: Plan) -> EdgeList:
+def _after_kernels(ready: Ready, plan: Plan, others_later_ns: dict[int, int]) -> EdgeList:
     """On a device it waits for the kernels that had been launched when its gradients were ready."""
     found = []
-    after_ns = {
-        arrival: ready.others_later_ns(arrival)
-        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
-    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        later_ns = after_ns[arrival]
+        later_ns = others_later_ns[arrival]
         moment_ns = int(plan.ready_ns[rank, bucket])
         found += [
             (kernel, task - 1, lag_ns + later_ns)
