@@ -151,7 +151,9 @@ def _device_time(graph: TaskGraph, pairs: _Pairs, later: Bool, bound: Bound) -> 
     """
     tasks = graph.tasks
     kernels = tasks.dur_ns[computing(graph, device_of_lane(graph))]
-    fixed_ns = np.minimum(float(np.quantile(kernels, FIXED_QUANTILE, method="lower")), tasks.dur_ns)
+    # An earlier what-if may have taken the time of all of them.
+    least_ns = np.quantile(kernels, FIXED_QUANTILE, method="lower") if len(kernels) else 0
+    fixed_ns = np.minimum(float(least_ns), tasks.dur_ns)
     moving_ns = tasks.dur_ns - fixed_ns
     by_memory = ~np.isin(tasks.kernel_class, [int(code) for code in BY_COMPUTE])
     saved_ns = np.zeros(graph.n_tasks)
