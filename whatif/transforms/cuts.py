@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ingest.errors import ScenarioError
 from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Int64, TaskGraph
 from whatif.transforms.gradients import Sequence
@@ -11,6 +12,8 @@ from whatif.transforms.ready import Ready
 from whatif.transforms.rewire import destinations
 
 NEVER_NS = int(np.iinfo(np.int64).max)
+MOST_BUCKETS = 10_000
+"""Of one communicator in a step: models have hundreds of gradients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,9 @@ def recut(ready: Ready, sequence: Sequence, cap_bytes: int) -> Cut:
     """New buckets, each closed once it holds `cap_bytes`, as PyTorch's DDP closes them.
 
     A bucket takes no piece that was ready only after somebody waited for bytes that it holds.
+
+    Raises:
+        ScenarioError: far too many buckets.
     """
     pieces = _gradients(ready, sequence) or _parts(ready, sequence, cap_bytes)
     sizes = np.diff(pieces.ends, prepend=0).tolist()
@@ -113,8 +119,17 @@ def _gradients(ready: Ready, sequence: Sequence) -> Pieces | None:
 
 
 def _parts(ready: Ready, sequence: Sequence, cap_bytes: int) -> Pieces:
-    """Recorded buckets, those above the limit in equal parts; ready evenly one after the other."""
+    """Recorded buckets, those above the limit in equal parts; ready evenly one after the other.
+
+    Raises:
+        ScenarioError: they would be more than `MOST_BUCKETS`.
+    """
     counts = np.maximum(-(-sequence.sizes // cap_bytes), 1)
+    if counts.sum() > MOST_BUCKETS:
+        raise ScenarioError(
+            f"buckets of {cap_bytes:,} bytes are {counts.sum():,} in a step",
+            hint=f"a size that makes {MOST_BUCKETS:,} of them at most",
+        )
     begins = sequence.ends - sequence.sizes
     ends = np.concatenate(
         [
