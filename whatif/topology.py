@@ -11,7 +11,7 @@ import numpy as np
 from ingest.vocab import LaneKind, TaskKind
 from replay.graph.arrays import Int64, TaskGraph
 from whatif.models import hardware
-from whatif.models.fabric import Shape
+from whatif.models.fabric import MESH_LINKS, Shape
 from whatif.models.hardware import Accelerator
 from whatif.parallelism import world_size
 from whatif.recorded import NOTHING_SAID, Recorded
@@ -302,3 +302,11 @@ def shape_of(device: Accelerator | None) -> Shape:
     if device.scale_up.shape == hardware.Shape.TORUS:
         return Shape.MESH
     return Shape(device.scale_up.shape.value)
+
+
+def mesh_links_of(device: Accelerator | None) -> int:
+    """Links of one accelerator where each peer has one: three in the quads of MI210 or H200 NVL."""
+    scale_up = None if device is None else device.scale_up
+    if scale_up is None or scale_up.joins is None or scale_up.shape != hardware.Shape.MESH:
+        return MESH_LINKS
+    return max(scale_up.joins - 1, 1)

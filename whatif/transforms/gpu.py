@@ -19,7 +19,7 @@ from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.roofline import MATRIX, Kernels
 from whatif.models.memory import fits
-from whatif.topology import BRIDGED, Topology, shape_of
+from whatif.topology import BRIDGED, Topology, mesh_links_of, shape_of
 from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known
 from whatif.transforms.pcie import PAGEABLE, copies_over_pcie
@@ -207,6 +207,7 @@ def _linked(links: Fabric, device: Accelerator) -> Fabric:
         architecture=device.architecture,
         scale_up_bytes_per_s=device.scale_up_one_way_bytes_per_s,
         scale_up_shape=shape_of(device),
+        mesh_links=mesh_links_of(device),
         pcie_bytes_per_s=links.pcie_bytes_per_s if pcie is None else pcie.one_way_bytes_per_s.value,
     )
 

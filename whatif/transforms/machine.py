@@ -11,7 +11,7 @@ from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, find, require
 from whatif.parallelism import world_size
 from whatif.recorded import Recorded
-from whatif.topology import Topology, find_topology, shape_of, topology_of
+from whatif.topology import Topology, find_topology, mesh_links_of, shape_of, topology_of
 from whatif.topology_file import TopologyFile, Wan, load_topology
 from whatif.transforms.base import Context
 
@@ -118,6 +118,7 @@ def _fabric(device: Accelerator | None, recorded: Recorded) -> Fabric:
         architecture=None if device is None else device.architecture,
         scale_up_bytes_per_s=scale_up,
         scale_up_shape=shape_of(device),
+        mesh_links=mesh_links_of(device),
         pcie_bytes_per_s=pcie,
         nic_bytes_per_s=recorded.net_bytes_per_s,
         net_latency_ns=None if latency_ns is None else float(latency_ns),

@@ -12,7 +12,7 @@ from tests.builders import GraphBuilder, data_parallel
 from whatif.models.hardware import Accelerator, require
 from whatif.parallelism import world_size
 from whatif.recorded import Recorded
-from whatif.topology import Topology, find_topology, spread, topology_of
+from whatif.topology import Topology, find_topology, mesh_links_of, spread, topology_of
 from whatif.topology_file import load_topology
 
 ALL = np.arange(16)
@@ -105,6 +105,13 @@ def test_racks_and_bridges_are_known_by_the_catalog() -> None:
     assert (rack.gpus_per_node, rack.domain_gpus) == (4, 72)
     pair = find_topology(graph, require("NVIDIA H100 PCIe"))
     assert (pair.gpus_per_node, pair.domain_gpus) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "links"), [("MI210", 3), ("H200 NVL", 3), ("MI300X", 7), ("H100", 7)]
+)
+def test_a_mesh_has_a_link_to_each_peer_that_it_joins(name: str, links: int) -> None:
+    assert mesh_links_of(require(name)) == links
 
 
 def test_members_in_the_files_tell_the_spread() -> None:

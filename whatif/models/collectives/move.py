@@ -167,7 +167,8 @@ def _by_curve(
 
 def _ways(fabric: Fabric) -> tuple[object, ...]:
     """What decides on algorithms beside rates and latencies."""
-    return fabric.architecture, fabric.scale_up_shape, fabric.algorithm, fabric.in_network
+    shape = (fabric.scale_up_shape, fabric.mesh_links)
+    return fabric.architecture, *shape, fabric.algorithm, fabric.in_network
 
 
 def _links(situation: Situation, constants: Constants, tuning: Tuning) -> Links:
