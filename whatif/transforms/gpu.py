@@ -24,6 +24,7 @@ from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_d
 from whatif.transforms.machine import known
 from whatif.transforms.pcie import PAGEABLE, copies_over_pcie
 from whatif.transforms.retime import retimed
+from whatif.transforms.select import names_with
 
 NO_DEVICE_WORK = "no accelerator worked in this trace"
 SHOWN_TYPES = (ElementType.BF16, ElementType.FP8, ElementType.FP32)
@@ -187,10 +188,10 @@ def _copy_ratios(
     memory is pinned; the host sets the pace of the others, PCIe at most. Copies between devices
     stay.
     """
-    names = [graph.names[name] for name in graph.tasks.name[copies]]
+    name = graph.tasks.name[copies]
     over_pcie = copies_over_pcie(graph)[copies]
-    inside = np.array(["DtoD" in name or "Memset" in name for name in names], bool)
-    paged = np.array([PAGEABLE in name for name in names], bool)
+    inside = names_with(graph, "DtoD", "DeviceToDevice", "Memset")[name]
+    paged = names_with(graph, PAGEABLE)[name]
     ratio = np.where(inside, old.memory_bytes_per_s / new.memory_bytes_per_s, 1.0)
     if old.pcie_bytes_per_s and new.pcie_bytes_per_s:
         pcie = old.pcie_bytes_per_s / new.pcie_bytes_per_s

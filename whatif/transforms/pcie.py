@@ -13,6 +13,7 @@ from whatif.transforms.base import Applied, Context, free, with_durations
 from whatif.transforms.machine import PCIE, known, owner, with_rate
 from whatif.transforms.reach import Level, levels, why_not_pcie
 from whatif.transforms.relink import Relinking, relinked
+from whatif.transforms.select import names_with
 from whatif.transforms.words import rate_in_bytes
 
 TO_HOST = ("HtoD", "DtoH", "HostToDevice", "DeviceToHost")
@@ -90,8 +91,8 @@ class Pcie(
 
 def copies_over_pcie(graph: TaskGraph) -> Bool:
     """Tasks that copy between host and device."""
-    by_name = np.array([any(word in name for word in TO_HOST) for name in graph.names] + [False])
-    found: Bool = (graph.tasks.kind == TaskKind.MEMCPY) & by_name[graph.tasks.name]
+    to_host = names_with(graph, *TO_HOST)[graph.tasks.name]
+    found: Bool = (graph.tasks.kind == TaskKind.MEMCPY) & to_host
     return found
 
 
@@ -104,7 +105,7 @@ def faster_copies(graph: TaskGraph, copies: Bool, factor: float, bound: Bound) -
     """
     tasks = graph.tasks
     dur_ns = tasks.dur_ns.copy()
-    pageable = np.array([PAGEABLE in name for name in graph.names] + [False])[tasks.name]
+    pageable = names_with(graph, PAGEABLE)[tasks.name]
     chosen = copies if bound is Bound.LOW else copies & ~pageable
     shortest_ns = np.full(len(graph.names) + 1, MOST_LATENCY_NS)
     np.minimum.at(shortest_ns, tasks.name[copies], tasks.dur_ns[copies])
@@ -122,6 +123,5 @@ def _factor(before: Context, after: Context) -> float:
 
 
 def _copies_told(graph: TaskGraph, copies: Bool) -> tuple[str, ...]:
-    pageable = np.array([PAGEABLE in name for name in graph.names] + [False])
-    staged = bool(pageable[graph.tasks.name[copies]].any())
+    staged = bool(names_with(graph, PAGEABLE)[graph.tasks.name[copies]].any())
     return (COPIES, STAGED) if staged else (COPIES,)
