@@ -12,24 +12,26 @@ from ingest.errors import ScenarioError, UsageError, UserError, nearest
 
 _S = TypeVar("_S", bound=Struct)
 _PLACE = re.compile(r" - at `\$(?P<path>[^`]*)`$")
-_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same in C: 20 times faster
+UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 
 
-def read_yaml(path: Path, what: str) -> object:
+def read_yaml(path: Path, what: str, hint: str = "is the path right?") -> object:
     """The document of a file.
 
     Args:
         path: of the file.
         what: it is meant to be, with its article: `a scenario`.
+        hint: where it cannot be read.
 
     Raises:
         UsageError: the file cannot be read.
         ScenarioError: it is no YAML.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", hint="is the path right?") from error
+        raise UsageError(f"{path}: {error.strerror or error}", hint=hint) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: no text in UTF-8", hint=f"{what} is a YAML file") from error
     except RecursionError as error:
@@ -68,14 +70,14 @@ def as_struct(item: object, struct: type[_S], place: str) -> _S:
     try:
         return msgspec.convert(item, struct)
     except msgspec.ValidationError as error:
-        told, inside = _split(str(error))
+        told, inside = without_place(str(error))
         hint = _field_hint(told, struct)
         raise ScenarioError(f"{_exactly(place, inside)}: {told}", hint=hint) from error
     except UserError as error:
         raise ScenarioError(f"{place}: {error}", hint=error.hint) from error
 
 
-def _split(message: str) -> tuple[str, str]:
+def without_place(message: str) -> tuple[str, str]:
     """What is wrong, and the place inside the struct, which begins with a dot or a bracket."""
     found = _PLACE.search(message)
     return (message[: found.start()], found["path"]) if found else (message, "")
@@ -91,6 +93,6 @@ def _field_hint(message: str, struct: type[Struct]) -> str:
     fields = list(struct.__struct_encode_fields__)
     if not fields:
         return "this what-if has no fields but `kind`"
-    if unknown := _UNKNOWN_FIELD.search(message):
+    if unknown := UNKNOWN_FIELD.search(message):
         return nearest(unknown["field"], fields)
     return f"fields: {', '.join(fields)}"

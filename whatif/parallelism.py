@@ -132,17 +132,6 @@ class Layout:
             whole |= role.size >= self.replicas
         return self.degree(axis) if whole or role.axis is axis else 1
 
-    def replica(self, rank: int) -> int | None:
-        """Number of the replica that the rank is part of; None where no communicator lists it."""
-        place = self.coordinates.get(rank, {})
-        known = [axis for axis in REPLICATED if self.degree(axis) > 1]
-        if not known or any(axis not in place for axis in known):
-            return None
-        number = 0
-        for axis in known:
-            number = number * self.degree(axis) + place[axis]
-        return number
-
     @property
     def label(self) -> str:
         """`sharded data 8 x tensor 2`."""
@@ -159,20 +148,30 @@ def layout_of(graph: TaskGraph, *, data_groups: str | None = None) -> Layout:
             they look like.
     """
     uses = _uses(graph)
-    world_size = _world_size(graph, uses)
+    ranks = world_size(graph)
     roles = [
         _role(group, use, given=data_groups is not None and is_named(group, data_groups))
         for group, use in zip(graph.groups, uses, strict=True)
     ]
     inner = prod(_largest(roles, axis) for axis in INNER)
-    roles = [_across_all(role, world_size, inner) for role in roles]
+    roles = [_across_all(role, ranks, inner) for role in roles]
     coordinates = _coordinates(graph.groups, roles)
     return Layout(
-        world_size=world_size,
+        world_size=ranks,
         roles=tuple(roles),
-        degrees=_degrees(graph.groups, roles, world_size),
+        degrees=_degrees(graph.groups, roles, ranks),
         coordinates=coordinates,
     )
+
+
+def world_size(graph: TaskGraph) -> int:
+    """Ranks of the job: as recorded; else the ranks and communicators seen tell the least."""
+    if graph.world_size:
+        return graph.world_size
+    seen = [info.rank + 1 for info in graph.ranks]
+    for group in graph.groups:
+        seen += [group.size, 1 + max(group.ranks, default=0)]
+    return max([1, *seen, int(graph.collectives.members_expected.max(initial=0))])
 
 
 def is_named(group: Group, glob: str) -> bool:
@@ -222,15 +221,17 @@ def _uses(graph: TaskGraph) -> list[_Use]:
     place_frac = _places(graph, task)
     sizes = [_size(graph, number) for number in range(len(graph.groups))]
     members = [
-        group.ranks if len(group.ranks) == size else (size,)
+        (size, group.ranks if len(group.ranks) == size else ())
         for group, size in zip(graph.groups, sizes, strict=True)
     ]
-    uses = []
-    for number, size in enumerate(sizes):
-        alike = [other for other, key in enumerate(members) if key == members[number]]
-        mine = np.flatnonzero(np.isin(calls.group, alike) & counted)
-        uses.append(_use(graph, mine, tasks.phase[task[mine]], place_frac[mine], size))
-    return uses
+    first = {key: number for number, key in reversed(list(enumerate(members)))}
+    like = np.array([first[key] for key in members], np.int64)[calls.group]
+    found: dict[int, _Use] = {}
+    for number in first.values():
+        mine = np.flatnonzero((like == number) & counted)
+        phase = tasks.phase[task[mine]]
+        found[number] = _use(graph, mine, phase, place_frac[mine], sizes[number])
+    return [found[first[key]] for key in members]
 
 
 def _size(graph: TaskGraph, group: int) -> int:
@@ -244,10 +245,12 @@ def _use(graph: TaskGraph, mine: Int64, phase: Int8, place_frac: Float64, size: 
     calls = graph.collectives
     sized = bool((calls.size_bytes[mine] >= 0).all())
     value = (calls.size_bytes if sized else calls.transfer_ns)[mine].astype(np.float64)
-    weight: dict[tuple[CollectiveKind, Phase], float] = {}
-    for kind, when, amount in zip(calls.kind[mine], phase, value, strict=True):
-        key = (CollectiveKind(int(kind)), Phase(int(when)))
-        weight[key] = weight.get(key, 0.0) + float(amount)
+    pairs, place = np.unique(np.stack([calls.kind[mine], phase]), axis=1, return_inverse=True)
+    summed = np.bincount(place.ravel(), value, minlength=pairs.shape[1])
+    weight = {
+        (CollectiveKind(kind), Phase(when)): amount
+        for (kind, when), amount in zip(pairs.T.tolist(), summed.tolist(), strict=True)
+    }
     reduction = np.isin(calls.kind[mine], [int(kind) for kind in _REDUCTIONS])
     return _Use(
         size=size,
@@ -266,6 +269,7 @@ def _places(graph: TaskGraph, task: Int64) -> Float64:
     the gradients come, however long the transfers queue.
     """
     place = np.ones(len(task), np.float64)
+    bounds_ns = step_times(graph, recorded_schedule(graph)).boundary_ns
     for info in graph.ranks:
         of_rank = (task >= 0) & (graph.tasks.rank[task] == info.rank)
         mine = np.flatnonzero(of_rank & (graph.tasks.step[task] >= 0))
@@ -273,15 +277,16 @@ def _places(graph: TaskGraph, task: Int64) -> Float64:
             (graph.tasks.rank == info.rank) & (graph.tasks.kind == TaskKind.KERNEL)
         )
         if len(kernels):
-            place[mine] = _places_by_work(graph, task[mine], kernels)
+            place[mine] = _places_by_work(graph, task[mine], kernels, bounds_ns)
         elif len(mine):
-            place[mine] = _places_by_issue(graph, task[mine])
+            place[mine] = _places_by_issue(graph, task[mine], bounds_ns[:-1])
     return place
 
 
-def _places_by_work(graph: TaskGraph, transfers: Int64, kernels: Int64) -> Float64:
+def _places_by_work(
+    graph: TaskGraph, transfers: Int64, kernels: Int64, bounds_ns: Int64
+) -> Float64:
     tasks = graph.tasks
-    bounds_ns = step_times(graph, recorded_schedule(graph)).boundary_ns
     kernels = kernels[np.argsort(tasks.ts_ns[kernels], kind="stable")]
     done_ns = np.concatenate([np.zeros(1), np.cumsum(tasks.dur_ns[kernels])])
     at_bounds_ns = done_ns[np.searchsorted(tasks.ts_ns[kernels], bounds_ns)]
@@ -291,9 +296,8 @@ def _places_by_work(graph: TaskGraph, transfers: Int64, kernels: Int64) -> Float
     return place / np.maximum(np.diff(at_bounds_ns), 1.0)[step]
 
 
-def _places_by_issue(graph: TaskGraph, transfers: Int64) -> Float64:
+def _places_by_issue(graph: TaskGraph, transfers: Int64, begin_ns: Int64) -> Float64:
     tasks = graph.tasks
-    begin_ns = step_times(graph, recorded_schedule(graph)).boundary_ns[:-1]
     caller = tasks.caller[transfers]
     issued_ns = tasks.ts_ns[caller] + tasks.dur_ns[caller]
     issued_ns = np.where(caller == NONE, tasks.ts_ns[transfers - 1], issued_ns)
@@ -303,12 +307,6 @@ def _places_by_issue(graph: TaskGraph, transfers: Int64) -> Float64:
     np.maximum.at(last_ns, step, after_ns)
     place: Float64 = after_ns / last_ns[step]
     return place
-
-
-def _world_size(graph: TaskGraph, uses: list[_Use]) -> int:
-    """As recorded; else the ranks seen and the largest communicator tell the least."""
-    seen = max((info.rank + 1 for info in graph.ranks), default=1)
-    return graph.world_size or max([seen, *(use.size for use in uses)])
 
 
 def _role(group: Group, use: _Use, *, given: bool) -> Role:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from operator import is_
 
@@ -10,8 +11,9 @@ import numpy as np
 from ingest.vocab import LaneKind, TaskKind
 from replay.graph.arrays import Int64, TaskGraph
 from whatif.models import hardware
-from whatif.models.fabric import Shape
+from whatif.models.fabric import MESH_LINKS, Shape
 from whatif.models.hardware import Accelerator
+from whatif.parallelism import world_size
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.topology_file import TopologyFile
 
@@ -91,16 +93,11 @@ class Topology:
 
     def _places(self, ranks: Int64) -> tuple[Int64, Int64]:
         """Node, and place inside it."""
-        rows = [
-            (rank, number, index)
-            for number, members in enumerate(self.listed)
-            for index, rank in enumerate(members)
-        ]
-        after = np.maximum(ranks - len(rows), 0)
+        known, number, index = _by_rank(self.listed)
+        after = np.maximum(ranks - len(known), 0)
         node = len(self.listed) + after // self.gpus_per_node
         place = after % self.gpus_per_node
-        if rows:
-            known, number, index = np.array(sorted(rows), np.int64).T
+        if len(known):
             row = np.minimum(np.searchsorted(known, ranks), len(known) - 1)
             here = known[row] == ranks
             node = np.where(here, number[row], node)
@@ -112,6 +109,18 @@ class Topology:
             return np.zeros_like(node)
         bounds = np.cumsum(self.site_nodes)[:-1]
         return np.searchsorted(bounds, node, side="right").astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _by_rank(listed: tuple[tuple[int, ...], ...]) -> tuple[Int64, Int64, Int64]:
+    """Listed ranks in order, with their nodes and places in them."""
+    rows = [
+        (rank, number, index)
+        for number, members in enumerate(listed)
+        for index, rank in enumerate(members)
+    ]
+    rank, number, index = np.array(sorted(rows), np.int64).reshape(-1, 3).T
+    return rank, number, index
 
 
 def find_topology(
@@ -169,15 +178,6 @@ def _usual(graph: TaskGraph, joins: int | None) -> tuple[int, str]:
     if joins is not None and BRIDGED < joins < gpus:
         gpus = joins
     return gpus, f"{gpus} GPUs per node (assumed; --gpus-per-node N says otherwise)"
-
-
-def world_size(graph: TaskGraph) -> int:
-    """Ranks of the job as far as the files tell."""
-    if graph.world_size:
-        return graph.world_size
-    known = [info.rank for info in graph.ranks]
-    known += [rank for group in graph.groups for rank in group.ranks]
-    return max(known, default=0) + 1
 
 
 def _ranks_of_hosts(graph: TaskGraph) -> int | None:
@@ -326,3 +326,11 @@ def shape_of(device: Accelerator | None) -> Shape:
     if device.scale_up.shape == hardware.Shape.TORUS:
         return Shape.MESH
     return Shape(device.scale_up.shape.value)
+
+
+def mesh_links_of(device: Accelerator | None) -> int:
+    """Links of one accelerator where each peer has one: three in the quads of MI210 or H200 NVL."""
+    scale_up = None if device is None else device.scale_up
+    if scale_up is None or scale_up.joins is None or scale_up.shape != hardware.Shape.MESH:
+        return MESH_LINKS
+    return max(scale_up.joins - 1, 1)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,6 +13,8 @@ from whatif.documents import as_struct, read_yaml
 from whatif.recorded import parse_latency
 
 EXAMPLE = "for example `gpus_per_node: 8`"
+MOST_GPUS = 1_000_000
+"""In one node: a longer range is a slip, and would fill the memory."""
 _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?", re.ASCII)
 
 
@@ -39,10 +42,15 @@ def _time(text: str | None) -> Nanos | None:
 def _ranks(node: str | tuple[int, ...]) -> tuple[int, ...]:
     if not isinstance(node, str):
         return node
+    wrong = f"`{node}` is no list of ranks: write 0-7 or [0, 1, 2, 3]"
     found = _RANGE.fullmatch(node.strip())
-    if found is None or int(found["last"] or found["first"]) < int(found["first"]):
-        raise ValueError(f"`{node}` is no list of ranks: write 0-7 or [0, 1, 2, 3]")
-    return tuple(range(int(found["first"]), int(found["last"] or found["first"]) + 1))
+    if found is None:
+        raise ValueError(wrong)
+    first = int(found["first"])
+    last = int(found["last"] or first)
+    if not first <= last < first + MOST_GPUS:
+        raise ValueError(wrong)
+    return tuple(range(first, last + 1))
 
 
 class Nics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,15 +132,20 @@ class TopologyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError("no `gpus_per_node` and no `nodes`: one of them is needed")
         if self.gpus_per_node is not None and self.gpus_per_node < 1:
             raise ValueError(f"{self.gpus_per_node} GPUs per node: a number of 1 or more is meant")
+        if not all(self.listed):
+            raise ValueError("a node without a rank")
         if not 1 <= self.oversubscription < float("inf"):
             raise ValueError(f"oversubscription {self.oversubscription:g}: 1 or more is meant")
         if self.sites and min(self.sites) < 1:
             raise ValueError("a site without a node")
-        twice = [rank for rank, count in Counter(sum(self.listed, ())).items() if count > 1]
-        if twice:
+        ranks = Counter(chain.from_iterable(self.listed))
+        if twice := [rank for rank, count in ranks.items() if count > 1]:
             raise ValueError(f"rank {twice[0]} is listed twice")
-        if self.domain_gpus is not None and self.domain_gpus % self.node_gpus:
-            raise ValueError(f"a domain of {self.domain_gpus} GPUs is no whole number of nodes")
+        if min(ranks, default=0) < 0:
+            raise ValueError(f"rank {min(ranks)}: a number of 0 or more is meant")
+        domain = self.domain_gpus
+        if domain is not None and (domain < 1 or domain % self.node_gpus):
+            raise ValueError(f"a domain of {domain} GPUs is no whole number of nodes")
 
     @property
     def listed(self) -> tuple[tuple[int, ...], ...]:

@@ -33,9 +33,10 @@ from tests.bench.collective_sweeps import (
     Measured,
     read,
 )
+from tests.collective_calls import inside_one_node
 from whatif.models.bound import Bound
 from whatif.models.collectives.algorithms import times_ns
-from whatif.models.collectives.calls import Bool, Float64, Int64, inside_one_node
+from whatif.models.collectives.calls import Bool, Float64, Int64
 from whatif.models.collectives.constants import OTHER, OWN_HOP_NS, SHIPPED, SILICON, Constants
 from whatif.models.collectives.curves import Curves, rising
 from whatif.models.collectives.links import Tuning, links_of

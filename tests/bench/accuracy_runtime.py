@@ -32,7 +32,6 @@ from whatif.models.overlap import (
     Float64,
     Observed,
     fit,
-    work_frac,
 )
 from whatif.scenario import Scenario
 from whatif.study import study
@@ -111,7 +110,8 @@ def _judged(observed: Observed, *, taught: Bool) -> tuple[Float64, Float64, Floa
     asked &= expected_ns >= SHORTEST_NS
     factor = np.ones((len(alone_ns), STATES))
     factor[: len(found.of_kernel)] = found.of_kernel
-    slowed = work_frac(observed.beside_frac[asked], factor[observed.kernel[asked]])
+    beside, factor = observed.beside_frac[asked], factor[observed.kernel[asked]]
+    slowed = 1.0 - (beside * (1.0 - 1.0 / factor)).sum(axis=1)
     measured_ns = observed.dur_ns[asked].astype(np.float64)
     return expected_ns[asked], expected_ns[asked] / slowed, measured_ns
 

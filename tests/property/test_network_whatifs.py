@@ -9,10 +9,11 @@ from replay.graph.arrays import Int64, TaskGraph
 from tests.builders import GraphBuilder
 from whatif.models.bound import Bound
 from whatif.recorded import Recorded
-from whatif.transforms.base import Change, Context
+from whatif.transforms.base import Context
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.registry import Transform
 from whatif.transforms.wan import Wan
 
 KINDS = (
@@ -45,7 +46,7 @@ def runs(draw: st.DrawFn) -> tuple[TaskGraph, Recorded]:
 
 
 def after(
-    graph: TaskGraph, said: Recorded, *changes: Change, bound: Bound = Bound.NOMINAL
+    graph: TaskGraph, said: Recorded, *changes: Transform, bound: Bound = Bound.NOMINAL
 ) -> Int64:
     context = Context(bound=bound, recorded=said)
     for change in changes:
@@ -54,7 +55,7 @@ def after(
     return graph.tasks.dur_ns[graph.tasks.kind == TaskKind.TRANSFER]
 
 
-def links(factor: float) -> tuple[Change, ...]:
+def links(factor: float) -> tuple[Transform, ...]:
     rate = f"x{factor}"
     return Nvlink(rate=rate), Net(rate=rate), Pcie(rate=rate)
 

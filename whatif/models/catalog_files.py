@@ -1,22 +1,18 @@
 """Files of the catalog: read, laid over one another, found by name; errors name file and field."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 import msgspec
-import yaml
 
-from ingest.errors import ScenarioError, UsageError, nearest
+from ingest.errors import ScenarioError, nearest
+from whatif.documents import UNKNOWN_FIELD, read_yaml, without_place
 
 SECTIONS = ("accelerators", "links")
 SOURCES = "sources"
 """A section for YAML anchors, so that a page is written once; nothing else reads it."""
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same in C: 20 times faster
-_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
-_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`$")
 
 Entries = list[tuple[str, dict[str, Any]]]
 """Where it stands (`own.yaml, at `$.accelerators[0]`, without the closing quote) and its fields."""
@@ -52,7 +48,7 @@ def read_part(path: Path) -> Part:
         UsageError: the file cannot be read.
         ScenarioError: it is no YAML, or has other sections.
     """
-    document = _read(path)
+    document = read_yaml(path, "a catalog", hint="--hardware or REPLAY_HARDWARE names it")
     if not isinstance(document, dict):
         raise ScenarioError(
             f"{path}: no catalog", hint="write `accelerators:` and a list of devices under it"
@@ -143,28 +139,8 @@ def _as_struct(fields: Mapping[str, Any], kind: type[_Named], where: str) -> _Na
     try:
         return msgspec.convert(fields, kind, strict=False)
     except msgspec.ValidationError as error:
-        message = str(error)
-        found = _PLACE.search(message)
-        inside = found["place"] if found else ""
-        raise ScenarioError(
-            f"{where}{inside}`: {_PLACE.sub('', message)}", hint=_hint(message, kind)
-        ) from error
-
-
-def _read(path: Path) -> object:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
-    except OSError as error:
-        raise UsageError(
-            f"{path}: {error.strerror or error}", hint="--hardware or REPLAY_HARDWARE names it"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: no text in UTF-8", hint="a catalog is a YAML file") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "cannot be read"
-        raise ScenarioError(f"{path}{place}: no YAML: {problem}") from error
+        told, inside = without_place(str(error))
+        raise ScenarioError(f"{where}{inside}`: {told}", hint=_hint(told, kind)) from error
 
 
 def _entries(document: Mapping[str, Any], section: str, path: Path) -> Entries:
@@ -192,7 +168,7 @@ def _entries(document: Mapping[str, Any], section: str, path: Path) -> Entries:
 
 
 def _hint(message: str, kind: type) -> str:
-    if unknown := _UNKNOWN_FIELD.search(message):
+    if unknown := UNKNOWN_FIELD.search(message):
         return nearest(unknown["field"], list(_field_names(kind)))
     return "docs/hardware.md has an example of each field"
 

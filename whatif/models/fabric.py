@@ -7,6 +7,9 @@ Vendors print NVLink and xGMI with both directions together: halve before they c
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+MESH_LINKS = 7
+"""Links of one accelerator in a mesh of eight (MI300X)."""
+
 
 class Algorithm(StrEnum):
     """How a library moves a collective; the names are what `--collective-algo` takes."""
@@ -63,6 +66,8 @@ class Fabric:
     scale_up_bytes_per_s: float | None = None
     """Sum over the links of one accelerator: 450e9 on H100."""
     scale_up_shape: str = Shape.SWITCH
+    mesh_links: int = MESH_LINKS
+    """Of a mesh: links of one accelerator, each to another peer."""
     pcie_bytes_per_s: float | None = None
     nic_bytes_per_s: float | None = None
     """Share of one accelerator in the NICs of its node."""

@@ -110,17 +110,6 @@ def fit(observed: Observed) -> Slowdown:
     return Slowdown(of_kernel=of_kernel, classes=tuple(classes))
 
 
-def work_frac(beside_frac: Float64, factor: Float64) -> Float64:
-    """Time alone / time beside communication, of kernels with these parts of their time beside it.
-
-    Args:
-        beside_frac: part of the duration in each state, shape (kernels, STATES).
-        factor: of each kernel in each state, same shape.
-    """
-    result: Float64 = 1.0 - (beside_frac * (1.0 - 1.0 / factor)).sum(axis=1)
-    return result
-
-
 def weighted_median(values: Float64, weights: Float64) -> float:
     """The least value with at least half of the weight at or below it."""
     order = np.argsort(values, kind="stable")
@@ -132,13 +121,19 @@ def _alone_ns(observed: Observed, n_kernels: int) -> Float64:
     """Median duration of each kernel where it ran alone; NaN where it never did."""
     alone = observed.beside_frac.sum(axis=1) <= ALONE_FRAC
     result = np.full(n_kernels, np.nan)
-    kernel, dur_ns = observed.kernel[alone], observed.dur_ns[alone].astype(np.float64)
-    order = np.lexsort((dur_ns, kernel))
-    kernel, dur_ns = kernel[order], dur_ns[order]
-    number, first, count = np.unique(kernel, return_index=True, return_counts=True)
-    low, high = first + (count - 1) // 2, first + count // 2
-    result[number] = (dur_ns[low] + dur_ns[high]) / 2
+    number, _, median_ns = _medians(
+        observed.kernel[alone], observed.dur_ns[alone].astype(np.float64)
+    )
+    result[number] = median_ns
     return result
+
+
+def _medians(kernel: Int64, value: Float64) -> tuple[Int64, Int64, Float64]:
+    """Kernels that occur, how often, and the median value of each."""
+    order = np.lexsort((value, kernel))
+    number, first, count = np.unique(kernel[order], return_index=True, return_counts=True)
+    low, high = order[first + (count - 1) // 2], order[first + count // 2]
+    return number, count, (value[low] + value[high]) / 2
 
 
 def _factors(
@@ -174,6 +169,6 @@ def _significant(factor: Float64, typical: float) -> bool:
 
 def _set_own(of_kernel: Float64, kernel: Int64, factor: Float64) -> None:
     """Give kernels with enough samples the median of their own."""
-    for number, count in zip(*np.unique(kernel, return_counts=True), strict=True):
-        if count >= LEAST_OF_KERNEL:
-            of_kernel[number] = max(float(np.median(factor[kernel == number])), 1.0)
+    number, count, median = _medians(kernel, factor)
+    enough = count >= LEAST_OF_KERNEL
+    of_kernel[number[enough]] = np.maximum(median[enough], 1.0)

@@ -1,7 +1,6 @@
 """What a transform gets and gives back."""
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.work import KernelWork
@@ -94,17 +93,6 @@ class Applied:
     """Of the models that were used, on measurements; or that there are none to judge them by."""
     no_effect: str | None = None
     """Why the graph is the same as before, in words; None when it was changed."""
-
-
-class Change(Protocol):
-    """A what-if."""
-
-    @property
-    def flag(self) -> str:
-        """The command-line option that says the same."""
-
-    def apply(self, graph: TaskGraph, context: Context) -> Applied:
-        """Make the change, on top of those made before."""
 
 
 def with_durations(graph: TaskGraph, dur_ns: Int64) -> TaskGraph:

@@ -58,7 +58,11 @@ class BucketMb(
         return f"--bucket-mb {self.size_mib:g}"
 
     def apply(self, graph: TaskGraph, context: Context) -> Applied:
-        """Cut anew: a bucket is launched when its last gradient is ready, and takes its bytes."""
+        """Cut anew: a bucket is launched when its last gradient is ready, and takes its bytes.
+
+        Raises:
+            ScenarioError: far too many buckets.
+        """
         label = f"gradient buckets of {self.size_mib:g} MiB"
         now = known(graph, context)
         chosen = gradient_reductions(graph)

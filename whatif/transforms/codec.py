@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from ingest.vocab import EdgeKind, Evidence, KernelClass, TaskKind
-from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Bool, Edges, Int64, TaskGraph, Tasks
+from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Bool, Int64, TaskGraph, Tasks
 from replay.graph.csr import EdgeList, by_destination, concatenate, topological_order
 from replay.graph.rules.base import edge_list
+from whatif.transforms.rewire import listed_edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,25 +72,21 @@ def _tasks(graph: TaskGraph, codec: Codec) -> Tasks:
 
 
 def _edges(graph: TaskGraph, codec: Codec, encode: Int64, decode: Int64) -> EdgeList:
-    edges = graph.edges
-    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start))
+    edges = listed_edges(graph)
     into = np.arange(graph.n_tasks)
     into[codec.transfer - 1] = encode
     after = np.arange(graph.n_tasks)
     after[codec.transfer] = decode
     from_end = _leaves_at_end(graph, edges)
-    moved = EdgeList(
+    moved = replace(
+        edges,
         src=np.where(from_end, after[edges.src], edges.src).astype(np.int32),
-        dst=into[dst].astype(np.int32),
-        lag_ns=edges.lag_ns,
-        kind=edges.kind,
-        evidence=edges.evidence,
-        from_start=edges.from_start,
+        dst=into[edges.dst].astype(np.int32),
     )
     return concatenate([moved, _order(encode, codec.transfer - 1), _order(codec.transfer, decode)])
 
 
-def _leaves_at_end(graph: TaskGraph, edges: Edges) -> Bool:
+def _leaves_at_end(graph: TaskGraph, edges: EdgeList) -> Bool:
     """Edges that count from the end of a transfer."""
     found: Bool = (graph.tasks.kind[edges.src] == TaskKind.TRANSFER) & ~edges.from_start
     return found

@@ -170,10 +170,12 @@ def _codec(
     members = np.maximum(calls.members_expected[number], 1).astype(np.float64)
     large = calls.size_bytes[number].astype(np.float64)
     small = after.collectives.size_bytes[number].astype(np.float64)
-    scattered = calls.kind[number] == CollectiveKind.REDUCE_SCATTER
     if method.kept_frac is None:
-        encoded = large + small
-        decoded = encoded / np.where(scattered, members, 1.0)
+        # What a member sends to an all-gather, and gets of a reduce-scatter, is its own part.
+        gathered = calls.kind[number] == CollectiveKind.ALL_GATHER
+        scattered = calls.kind[number] == CollectiveKind.REDUCE_SCATTER
+        encoded = (large + small) / np.where(gathered, members, 1.0)
+        decoded = (large + small) / np.where(scattered, members, 1.0)
     else:
         encoded = SELECT_PASSES * large + small / members
         decoded = large + small

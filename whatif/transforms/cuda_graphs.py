@@ -15,6 +15,7 @@ from whatif.models.graph_launch import LaunchCost, launch_cost
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.host_calls import SYNCHRONISE, call_kinds, device_waits
 from whatif.transforms.rewire import destinations, rewired
+from whatif.transforms.select import names_with
 
 SHUT_OUT = (*SYNCHRONISE, RuntimeKind.MALLOC, RuntimeKind.FREE)
 """Calls that a graph cannot hold: they wait for the device or change its memory."""
@@ -124,16 +125,16 @@ def _find_obstacles(graph: TaskGraph, kinds: Int64, in_steps: Bool) -> tuple[Boo
     names: Counter[str] = Counter()
     shut_out = in_steps & np.isin(kinds, [int(kind) for kind in SHUT_OUT])
     copies = in_steps & (kinds == RuntimeKind.MEMCPY)
-    blocking = copies & ~_named(graph, "Async")[tasks.name]
+    blocking = copies & ~names_with(graph, "Async")[tasks.name]
     for mask in (shut_out, blocking):
         names.update(graph.names[name] for name in tasks.name[mask])
     pageable = np.zeros(graph.n_tasks, bool)
-    moved = (tasks.kind == TaskKind.MEMCPY) & _named(graph, "Pageable")[tasks.name]
+    moved = (tasks.kind == TaskKind.MEMCPY) & names_with(graph, "Pageable")[tasks.name]
     pageable[tasks.caller[moved & (tasks.caller != NONE)]] = True
     pageable &= copies & ~blocking
     waits = in_steps & device_waits(graph)
     loader = in_steps & np.isin(tasks.kind, [int(kind) for kind in HOST_KINDS])
-    fetching = _named(
+    fetching = names_with(
         graph, "enumerate(DataLoader", "DataLoader.__next__", "DataLoaderIter.__next__"
     )
     loader &= fetching[tasks.name] | fetching[tasks.module]
@@ -142,11 +143,6 @@ def _find_obstacles(graph: TaskGraph, kinds: Int64, in_steps: Bool) -> tuple[Boo
     for mask in (shut_out, blocking, pageable, waits, loader):
         obstacle |= mask
     return obstacle, +names
-
-
-def _named(graph: TaskGraph, *parts: str) -> Bool:
-    """Per name whether it has one of the parts; false at -1."""
-    return np.array([*(any(part in name for part in parts) for name in graph.names), False], bool)
 
 
 def _cost(graph: TaskGraph, scene: _Scene, bound: Bound) -> LaunchCost:
@@ -201,6 +197,7 @@ class _Threads:
         lane = graph.tasks.lane[ids]
         order = np.lexsort((ids, graph.tasks.ts_ns[ids], lane))
         self._ids, self._lane = ids[order], lane[order]
+        self._ts_ns = graph.tasks.ts_ns[self._ids]
 
     def between(self, calls: Int64) -> Int64:
         """Tasks of the threads of the calls, from the first call's start to the last one's end."""
@@ -208,8 +205,9 @@ class _Threads:
         lo_ns, hi_ns = tasks.ts_ns[calls].min(), (tasks.ts_ns[calls] + tasks.dur_ns[calls]).max()
         found = []
         for lane in np.unique(tasks.lane[calls]):
-            ids = self._ids[slice(*np.searchsorted(self._lane, [lane, lane + 1]))]
-            ids = ids[slice(*np.searchsorted(tasks.ts_ns[ids], [lo_ns, hi_ns + 1]))]
+            mine = slice(*np.searchsorted(self._lane, [lane, lane + 1]))
+            within = slice(*np.searchsorted(self._ts_ns[mine], [lo_ns, hi_ns + 1]))
+            ids = self._ids[mine][within]
             found.append(ids[tasks.ts_ns[ids] + tasks.dur_ns[ids] <= hi_ns])
         return np.concatenate(found)
 

@@ -4,12 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ingest.errors import ScenarioError
 from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Int64, TaskGraph
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
+from whatif.transforms.rewire import destinations
 
 NEVER_NS = int(np.iinfo(np.int64).max)
+MOST_BUCKETS = 10_000
+"""Of one communicator in a step: models have hundreds of gradients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,9 @@ def recut(
         sequence: the recorded buckets of one communicator and step.
         cap_bytes: size of a bucket.
         first_cap_bytes: of the first one, where it is another.
+
+    Raises:
+        ScenarioError: far too many buckets.
     """
     pieces = _gradients(ready, sequence) or _parts(ready, sequence, cap_bytes)
     sizes = np.diff(pieces.ends, prepend=0).tolist()
@@ -90,7 +97,7 @@ def _awaited_ns(ready: Ready, sequence: Sequence) -> Int64:
     place[sequence.transfer.ravel()] = np.arange(sequence.transfer.size)
     member = np.zeros(ready.graph.n_tasks, bool)
     member[sequence.transfer - 1] = True
-    dst = np.repeat(np.arange(ready.graph.n_tasks), np.diff(edges.start))
+    dst = destinations(ready.graph)
     waits = (place[edges.src] >= 0) & ~member[dst] & (edges.kind != EdgeKind.STREAM_ORDER)
     earliest_ns = np.full(sequence.transfer.size, NEVER_NS)
     np.minimum.at(earliest_ns, place[edges.src[waits]], ready.launched_ns[dst[waits]])
@@ -122,8 +129,17 @@ def _gradients(ready: Ready, sequence: Sequence) -> Pieces | None:
 
 
 def _parts(ready: Ready, sequence: Sequence, cap_bytes: int) -> Pieces:
-    """Recorded buckets, those above the limit in equal parts; ready evenly one after the other."""
+    """Recorded buckets, those above the limit in equal parts; ready evenly one after the other.
+
+    Raises:
+        ScenarioError: they would be more than `MOST_BUCKETS`.
+    """
     counts = np.maximum(-(-sequence.sizes // cap_bytes), 1)
+    if counts.sum() > MOST_BUCKETS:
+        raise ScenarioError(
+            f"buckets of {cap_bytes:,} bytes are {counts.sum():,} in a step",
+            hint=f"a size that makes {MOST_BUCKETS:,} of them at most",
+        )
     begins = sequence.ends - sequence.sizes
     ends = np.concatenate(
         [

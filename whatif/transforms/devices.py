@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ingest.vocab import COMPUTE_CLASSES, KernelClass, LaneKind, TaskKind
+from ingest.vocab import KernelClass, LaneKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+from whatif.transforms.select import is_compute
 
 
 def device_of_lane(graph: TaskGraph) -> Int64:
@@ -21,9 +22,7 @@ def device_of_lane(graph: TaskGraph) -> Int64:
 def computing(graph: TaskGraph, devices: Int64) -> Int64:
     """Kernels of a known device that are no communication."""
     tasks = graph.tasks
-    compute = np.isin(tasks.kernel_class, [int(code) for code in COMPUTE_CLASSES])
-    compute &= (tasks.kind == TaskKind.KERNEL) & (tasks.dur_ns > 0)
-    return np.flatnonzero(compute & (devices[tasks.lane] >= 0))
+    return np.flatnonzero(is_compute(graph) & (tasks.dur_ns > 0) & (devices[tasks.lane] >= 0))
 
 
 def is_communication(graph: TaskGraph) -> Bool:

@@ -8,6 +8,7 @@ from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Boundaries, Int64, TaskGraph
 from replay.graph.csr import EdgeList, by_destination
 from whatif.models.bound import Bound
+from whatif.transforms.rewire import listed_edges
 
 
 def roles_kept(lateness_ns: Int64, count: int, bound: Bound) -> Int64:
@@ -54,21 +55,12 @@ def without_ranks(graph: TaskGraph, gone: frozenset[int]) -> TaskGraph:
 
 def _edges(graph: TaskGraph, loose: Bool) -> EdgeList:
     """All edges but those that lead from ranks that are gone to others and to their meetings."""
-    edges, tasks = graph.edges, graph.tasks
-    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start)).astype(np.int32)
+    edges, tasks = listed_edges(graph), graph.tasks
     shared = np.zeros(len(graph.collectives.kind) + 1, bool)
     shared[tasks.collective[~loose & (tasks.kind == TaskKind.ARRIVE)]] = True
     meeting = (tasks.kind == TaskKind.MEET) & shared[tasks.collective]
     of_others = ~loose & (tasks.kind != TaskKind.MEET)
-    cut = loose[edges.src] & (of_others | meeting)[dst]
-    return EdgeList(
-        src=edges.src,
-        dst=dst,
-        lag_ns=edges.lag_ns,
-        kind=edges.kind,
-        evidence=edges.evidence,
-        from_start=edges.from_start,
-    ).select(~cut)
+    return edges.select(~(loose[edges.src] & (of_others | meeting)[edges.dst]))
 
 
 def _boundaries(bounds: Boundaries, gone: frozenset[int]) -> Boundaries:

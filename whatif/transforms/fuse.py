@@ -12,6 +12,7 @@ from whatif.models.bound import Bound
 from whatif.models.overlap import Float64
 from whatif.transforms.base import Applied, Context, free
 from whatif.transforms.devices import computing, device_of_lane
+from whatif.transforms.host_calls import callers_of_only
 from whatif.transforms.rewire import destinations, rewired
 from whatif.transforms.select import is_compute, select
 
@@ -78,15 +79,12 @@ def _pairs(graph: TaskGraph, chosen: Bool) -> _Pairs:
     pair = chosen[earlier] & chosen[later] & (tasks.lane[earlier] == tasks.lane[later])
     pair &= (tasks.step[earlier] == tasks.step[later]) & ~_held_by_others(graph)[later]
     earlier, later = earlier[pair], later[pair]
-    next_call, gap = _Calls(graph).after(tasks.caller[earlier].astype(np.int64))
+    calls, first = _Calls(graph), tasks.caller[earlier].astype(np.int64)
     caller = tasks.caller[later]
-    launched = (caller != NONE) & (next_call == caller)
-    joined = launched | (tasks.caller[earlier] == caller)
-    between = [gap[at] for at in np.flatnonzero(launched)]
+    launched = (caller != NONE) & (calls.after(first) == caller)
+    joined = launched | (first == caller)
     return _Pairs(
-        earlier=earlier[joined],
-        later=later[joined],
-        between=np.concatenate([np.zeros(0, np.int64), *between]),
+        earlier=earlier[joined], later=later[joined], between=calls.between(first[launched])
     )
 
 
@@ -106,27 +104,29 @@ class _Calls:
         kinds = (TaskKind.HOST_WORK, TaskKind.HOST_CALL, TaskKind.HOST_WAIT)
         ids = np.flatnonzero(np.isin(tasks.kind, [int(kind) for kind in kinds]))
         self._ids = ids[np.lexsort((ids, tasks.ts_ns[ids], tasks.lane[ids]))]
-        self._place = np.full(graph.n_tasks, NONE, np.int64)
+        self._place = np.full(graph.n_tasks + 1, NONE, np.int64)
         self._place[self._ids] = np.arange(len(ids))
-        self._kind, self._lane = tasks.kind, tasks.lane
+        no_work = tasks.kind[self._ids] != TaskKind.HOST_WORK
+        behind = np.where(no_work, np.arange(len(ids)), len(ids))
+        self._behind = np.append(np.minimum.accumulate(behind[::-1])[::-1], len(ids))
+        """Per place the next one, itself among them, that is no work; the end for none."""
+        self._is_call = np.append(tasks.kind[self._ids] == TaskKind.HOST_CALL, False)
+        self._lane = np.append(tasks.lane[self._ids], NONE)
 
-    def after(self, calls: Int64) -> tuple[Int64, list[Int64]]:
-        """The call that follows each with nothing but work between (-1: none), and that work."""
-        found = np.full(len(calls), NONE, np.int64)
-        between = [np.zeros(0, np.int64)] * len(calls)
-        for at, call in enumerate(calls.tolist()):
-            place = self._place[call] if call != NONE else NONE
-            if place == NONE:
-                continue
-            behind = int(place) + 1
-            while behind < len(self._ids) and self._kind[self._ids[behind]] == TaskKind.HOST_WORK:
-                behind += 1
-            if behind == len(self._ids) or self._lane[self._ids[behind]] != self._lane[call]:
-                continue
-            if self._kind[self._ids[behind]] == TaskKind.HOST_CALL:
-                found[at] = self._ids[behind]
-                between[at] = self._ids[int(place) + 1 : behind]
-        return found, between
+    def after(self, calls: Int64) -> Int64:
+        """The call that follows each with nothing but work between; -1 for none."""
+        place = self._place[calls]
+        behind = self._behind[place + 1]
+        found = (place >= 0) & self._is_call[behind] & (self._lane[behind] == self._lane[place])
+        return np.where(found, np.append(self._ids, NONE)[behind], NONE)
+
+    def between(self, calls: Int64) -> Int64:
+        """The work between the calls and those that follow them; all of them have one."""
+        first = self._place[calls] + 1
+        count = self._behind[first] - first
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        work: Int64 = self._ids[np.repeat(first, count) + within]
+        return work
 
 
 def _fused(graph: TaskGraph, pairs: _Pairs, bound: Bound) -> TaskGraph:
@@ -134,7 +134,7 @@ def _fused(graph: TaskGraph, pairs: _Pairs, bound: Bound) -> TaskGraph:
     later = np.zeros(graph.n_tasks, bool)
     later[pairs.later] = True
     dur_ns = np.rint(_device_time(graph, pairs, later, bound)).astype(np.int64)
-    dur_ns[_spare_calls(graph, later)] = 0
+    dur_ns[callers_of_only(graph, later)] = 0
     if bound != Bound.HIGH:
         dur_ns[pairs.between] = 0
     dst = destinations(graph)
@@ -154,7 +154,9 @@ def _device_time(graph: TaskGraph, pairs: _Pairs, later: Bool, bound: Bound) -> 
     """
     tasks = graph.tasks
     kernels = tasks.dur_ns[computing(graph, device_of_lane(graph))]
-    fixed_ns = np.minimum(float(np.quantile(kernels, FIXED_QUANTILE, method="lower")), tasks.dur_ns)
+    # An earlier what-if may have taken the time of all of them.
+    least_ns = np.quantile(kernels, FIXED_QUANTILE, method="lower") if len(kernels) else 0
+    fixed_ns = np.minimum(float(least_ns), tasks.dur_ns)
     moving_ns = tasks.dur_ns - fixed_ns
     by_memory = ~np.isin(tasks.kernel_class, [int(code) for code in BY_COMPUTE])
     saved_ns = np.zeros(graph.n_tasks)
@@ -188,13 +190,3 @@ def _sizes(
 
 def _ends(pairs: _Pairs) -> Int64:
     return np.union1d(pairs.earlier, pairs.later)
-
-
-def _spare_calls(graph: TaskGraph, later: Bool) -> Int64:
-    """Calls that launched nothing but kernels that are merged into others."""
-    tasks = graph.tasks
-    launched = tasks.caller != NONE
-    all_of = np.bincount(tasks.caller[launched], minlength=graph.n_tasks)
-    merged = np.bincount(tasks.caller[launched & later], minlength=graph.n_tasks)
-    spare = (all_of > 0) & (all_of == merged) & (tasks.kind == TaskKind.HOST_CALL) & ~tasks.fixed
-    return np.flatnonzero(spare)

@@ -19,11 +19,12 @@ from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.roofline import MATRIX, Kernels
 from whatif.models.memory import fits
-from whatif.topology import BRIDGED, Topology, shape_of
+from whatif.topology import BRIDGED, Topology, mesh_links_of, shape_of
 from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known
 from whatif.transforms.pcie import PAGEABLE, copies_over_pcie
 from whatif.transforms.retime import retimed
+from whatif.transforms.select import names_with
 
 NO_DEVICE_WORK = "no accelerator worked in this trace"
 SHOWN_TYPES = (ElementType.BF16, ElementType.FP8, ElementType.FP32)
@@ -54,11 +55,13 @@ class Gpu(
         now = known(graph, context)
         if not _on_device(graph).any():
             return Applied(graph=graph, label=label, context=context, no_effect=NO_DEVICE_WORK)
-        base = now.device or refuse(graph)
+        base = present_device(graph, now)
         if base == device:
             reason = f"the run already has {device.name}"
             return Applied(graph=graph, label=label, context=context, no_effect=reason)
-        old, new = machine_of(base), machine_of(device)
+        # Base, or an earlier what-if, may say another rate of PCIe than the catalog.
+        old = replace(machine_of(base), pcie_bytes_per_s=now.links.pcie_bytes_per_s)
+        new = machine_of(device)
         anchor = _anchor(graph, base, now.compute)
         known_work = located(graph)
         dur_ns = _from_anchor(graph, known_work, anchor, (old, new), context.bound)
@@ -121,12 +124,14 @@ def _on_device(graph: TaskGraph) -> Bool:
     return on_device
 
 
-def refuse(graph: TaskGraph) -> Accelerator:
-    """Never an accelerator: none is known.
+def present_device(graph: TaskGraph, context: Context) -> Accelerator:
+    """The accelerator that the run is on, as the stack has left it.
 
     Raises:
-        ScenarioError: always.
+        ScenarioError: it is not known.
     """
+    if context.device is not None:
+        return context.device
     names = Counter(info.gpu or "no GPU name" for info in graph.ranks)
     raise ScenarioError(
         f"the accelerator of the recorded run is not known ({', '.join(sorted(names))})",
@@ -185,10 +190,10 @@ def _copy_ratios(
     memory is pinned; the host sets the pace of the others, PCIe at most. Copies between devices
     stay.
     """
-    names = [graph.names[name] for name in graph.tasks.name[copies]]
+    name = graph.tasks.name[copies]
     over_pcie = copies_over_pcie(graph)[copies]
-    inside = np.array(["DtoD" in name or "Memset" in name for name in names], bool)
-    paged = np.array([PAGEABLE in name for name in names], bool)
+    inside = names_with(graph, "DtoD", "DeviceToDevice", "Memset")[name]
+    paged = names_with(graph, PAGEABLE)[name]
     ratio = np.where(inside, old.memory_bytes_per_s / new.memory_bytes_per_s, 1.0)
     if old.pcie_bytes_per_s and new.pcie_bytes_per_s:
         pcie = old.pcie_bytes_per_s / new.pcie_bytes_per_s
@@ -205,6 +210,7 @@ def _linked(links: Fabric, device: Accelerator) -> Fabric:
         architecture=device.architecture,
         scale_up_bytes_per_s=device.scale_up_one_way_bytes_per_s,
         scale_up_shape=shape_of(device),
+        mesh_links=mesh_links_of(device),
         pcie_bytes_per_s=links.pcie_bytes_per_s if pcie is None else pcie.one_way_bytes_per_s.value,
     )
 

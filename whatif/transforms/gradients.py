@@ -72,8 +72,9 @@ def sequences(graph: TaskGraph, chosen: Bool) -> tuple[list[Sequence], int]:
     tasks, calls = graph.tasks, graph.collectives
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
     transfer = transfer[chosen[tasks.collective[transfer]]]
-    transfer = transfer[np.lexsort((transfer, tasks.rank[transfer]))]
+    transfer = transfer[np.lexsort((transfer, tasks.rank[transfer], tasks.collective[transfer]))]
     number = tasks.collective[transfer]
+    first = np.searchsorted(number, np.arange(len(calls.kind) + 1))
     step, met_ns = np.full(len(calls.kind), -1), np.zeros(len(calls.kind), np.int64)
     fixed = np.zeros(len(calls.kind), bool)
     fixed[number[tasks.fixed[transfer]]] = True
@@ -85,7 +86,7 @@ def sequences(graph: TaskGraph, chosen: Bool) -> tuple[list[Sequence], int]:
     for each in np.unique(key, axis=1).T:
         mine = rows[(key == each[:, None]).all(axis=0)]
         mine = mine[np.argsort(met_ns[mine], kind="stable")]
-        members = [transfer[number == call] for call in mine]
+        members = [transfer[first[call] : first[call + 1]] for call in mine]
         ranks = {tuple(tasks.rank[member].tolist()) for member in members}
         if len(ranks) > 1 or fixed[mine].any() or (calls.size_bytes[mine] < 0).any():
             left += len(mine)

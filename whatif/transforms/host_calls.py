@@ -44,6 +44,16 @@ def call_of_wait(graph: TaskGraph, waits: Bool) -> Int64:
     return call
 
 
+def callers_of_only(graph: TaskGraph, chosen: Bool) -> Bool:
+    """Calls that launched something, and nothing but chosen tasks; none of them is fixed."""
+    tasks = graph.tasks
+    launched = tasks.caller != NONE
+    all_of = np.bincount(tasks.caller[launched], minlength=graph.n_tasks)
+    chosen_of = np.bincount(tasks.caller[launched & chosen], minlength=graph.n_tasks)
+    only: Bool = (all_of > 0) & (all_of == chosen_of) & (tasks.kind == TaskKind.HOST_CALL)
+    return only & ~tasks.fixed
+
+
 def sync_names(graph: TaskGraph) -> tuple[Int64, tuple[str, ...]]:
     """Tasks that block for the device, as numbers into the names of their calls; -1 for others.
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.vocab import CollectiveKind, TaskKind
+from ingest.vocab import TaskKind
 from replay.engine.sharing import alone_times, shared_ends
 from replay.graph.arrays import NONE, Float64, Int64, TaskGraph
 from whatif.transforms.base import Context
-from whatif.transforms.host_transfers import sends_seen_elsewhere
+from whatif.transforms.host_transfers import PAIRED, sends_seen_elsewhere
 from whatif.transforms.machine import known
 from whatif.transforms.reach import Level, levels
 
-PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 INSIDE, ACROSS, ON_HOST, BETWEEN_TWO = range(4)
 """Links of a rank: scale-up, network card, of its host; and the one between two ranks."""
 TURNS, SAME_WEIGHT = 30, 1e-6

@@ -9,11 +9,24 @@ from ingest.units import Rate
 from replay.graph.arrays import TaskGraph
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, find, require
+from whatif.parallelism import world_size
 from whatif.recorded import Recorded
-from whatif.topology import Topology, find_topology, shape_of, topology_of, world_size
+from whatif.topology import Topology, find_topology, mesh_links_of, shape_of, topology_of
 from whatif.topology_file import TopologyFile, Wan, load_topology
 from whatif.transforms.base import Context
 
+GBPS = 1e9 / 8.0
+USUAL_NIC_BYTES_PER_S = {
+    "volta": 50 * GBPS,
+    "ampere": 200 * GBPS,
+    "hopper": 400 * GBPS,
+    "blackwell": 400 * GBPS,
+    "cdna3": 400 * GBPS,
+    "cdna4": 400 * GBPS,
+}
+"""Share of one accelerator in the network of the usual node of its generation, one direction: DGX-1
+has 4 cards of 100 Gb/s for 8 GPUs, DGX A100 8 of 200, DGX H100 and B200 8 of 400 (user guides under
+https://docs.nvidia.com/dgx), nodes of MI300X 8 of 400 (https://instinct.docs.amd.com)."""
 BOTH_WAYS = 2.0
 """Vendors print the rate of NVLink and xGMI with both directions together."""
 
@@ -105,6 +118,7 @@ def _fabric(device: Accelerator | None, recorded: Recorded) -> Fabric:
         architecture=None if device is None else device.architecture,
         scale_up_bytes_per_s=scale_up,
         scale_up_shape=shape_of(device),
+        mesh_links=mesh_links_of(device),
         pcie_bytes_per_s=pcie,
         nic_bytes_per_s=recorded.net_bytes_per_s,
         net_latency_ns=None if latency_ns is None else float(latency_ns),

@@ -12,10 +12,13 @@ from whatif.recorded import parse_latency
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.machine import NIC, known, with_rate
 from whatif.transforms.reach import Level, levels, why_not_network
-from whatif.transforms.relink import Relinking, relinked
+from whatif.transforms.relink import UNMOVED, Relinking, relinked
 from whatif.transforms.words import rate_in_bits, time_in_words
 
 USUAL = " (assumed; --base-net-latency tells)"
+UNMOVED_ON_HOSTS = (
+    "by the gloo model a core that sends the bytes, or latency, binds these transfers"
+)
 
 
 class Net(
@@ -54,6 +57,7 @@ class Net(
             after=after,
             concerned=crossing,
             why_none=why_not_network(now),
+            why_unmoved=_why_unmoved(graph),
             why_same="the factor is 1" if rate.factor else f"it already has {rate.understood}",
             told=(_understood(rate, share, graph, now), *_base_told(now, graph, crossing)),
         )
@@ -97,6 +101,7 @@ class NetLatency(
             after=replace(now, fabric=replace(now.links, net_latency_ns=new_ns)),
             concerned=crossing,
             why_none=why_not_network(now),
+            why_unmoved=_why_unmoved(graph),
             why_same=f"it already is {time_in_words(new_ns)}",
             told=(f"base: {time_in_words(base_ns)} one way{assumed}",),
         )
@@ -125,6 +130,10 @@ def crosses_nodes(graph: TaskGraph, context: Context) -> Bool:
     level = levels(graph, context.links, context.places)
     crossing: Bool = (level >= Level.NIC) | (level == Level.HOST)
     return crossing
+
+
+def _why_unmoved(graph: TaskGraph) -> str:
+    return UNMOVED_ON_HOSTS if graph.collectives.on_host.all() else UNMOVED
 
 
 def _share(rate: Rate, context: Context) -> Rate:

@@ -12,6 +12,7 @@ from replay.graph.arrays import TaskGraph
 from whatif.transforms.base import Applied, Context, free, with_durations
 from whatif.transforms.host_transfers import moving_ns, with_moving
 from whatif.transforms.reach import nothing_to_change
+from whatif.transforms.scale import MOST
 
 
 class NetworkScale(
@@ -25,13 +26,14 @@ class NetworkScale(
     """Every transfer of every collective takes 1/factor of its time; waits follow."""
 
     factor: Annotated[float, Meta(gt=0)]
+    """How much faster; at least 1/`MOST`."""
 
     def __post_init__(self) -> None:
         """Hold the same bound for the command line, which builds the struct directly."""
-        if not (math.isfinite(self.factor) and self.factor > 0):
+        if not (math.isfinite(self.factor) and self.factor >= 1 / MOST):
             raise UsageError(
                 f"`{self.factor:g}` is no speed of a network",
-                hint="a number above 0: 2 for twice as fast, 0.5 for half as fast",
+                hint=f"a number from {1 / MOST:g} on: 2 for twice as fast, 0.5 for half as fast",
             )
 
     @property

@@ -13,12 +13,17 @@ from whatif.transforms.base import Applied, Context, free, with_durations
 from whatif.transforms.machine import PCIE, known, owner, with_rate
 from whatif.transforms.reach import Level, levels, why_not_pcie
 from whatif.transforms.relink import Relinking, relinked
+from whatif.transforms.select import names_with
 from whatif.transforms.words import rate_in_bytes
 
 TO_HOST = ("HtoD", "DtoH", "HostToDevice", "DeviceToHost")
 PAGEABLE = "Pageable"
+MOST_LATENCY_NS = 5_000
+"""Copies of a few bytes take 1 to 4 us in public traces (HolisticTraceAnalysis, xDiT): where the
+shortest of a name takes longer, it has bytes."""
 COPIES = (
-    "copies between host and device: the shortest copy of a name is its latency, the rest is bytes"
+    "copies between host and device: the shortest copy of a name is its latency (5 us at most), "
+    "the rest is bytes"
 )
 STAGED = (
     "copies of pageable memory stay: the host copies them first; the range holds the case that "
@@ -86,22 +91,23 @@ class Pcie(
 
 def copies_over_pcie(graph: TaskGraph) -> Bool:
     """Tasks that copy between host and device."""
-    by_name = np.array([any(word in name for word in TO_HOST) for name in graph.names] + [False])
-    found: Bool = (graph.tasks.kind == TaskKind.MEMCPY) & by_name[graph.tasks.name]
+    to_host = names_with(graph, *TO_HOST)[graph.tasks.name]
+    found: Bool = (graph.tasks.kind == TaskKind.MEMCPY) & to_host
     return found
 
 
 def faster_copies(graph: TaskGraph, copies: Bool, factor: float, bound: Bound) -> Int64:
     """Durations with copies on a link `factor` times as fast, ns.
 
-    A copy takes a latency, which is that of the shortest copy of its name, and its bytes. Those of
-    pageable memory stay but in the lower bound, for the host stages them.
+    A copy takes a latency, which is that of the shortest copy of its name (`MOST_LATENCY_NS` at
+    most), and its bytes. Those of pageable memory stay but in the lower bound, for the host stages
+    them.
     """
     tasks = graph.tasks
     dur_ns = tasks.dur_ns.copy()
-    pageable = np.array([PAGEABLE in name for name in graph.names] + [False])[tasks.name]
+    pageable = names_with(graph, PAGEABLE)[tasks.name]
     chosen = copies if bound is Bound.LOW else copies & ~pageable
-    shortest_ns = np.full(len(graph.names) + 1, np.iinfo(np.int64).max)
+    shortest_ns = np.full(len(graph.names) + 1, MOST_LATENCY_NS)
     np.minimum.at(shortest_ns, tasks.name[copies], tasks.dur_ns[copies])
     latency_ns = np.zeros_like(dur_ns) if bound is Bound.LOW else shortest_ns[tasks.name]
     moved_ns = (dur_ns - latency_ns)[chosen] / factor
@@ -117,6 +123,5 @@ def _factor(before: Context, after: Context) -> float:
 
 
 def _copies_told(graph: TaskGraph, copies: Bool) -> tuple[str, ...]:
-    pageable = np.array([PAGEABLE in name for name in graph.names] + [False])
-    staged = bool(pageable[graph.tasks.name[copies]].any())
+    staged = bool(names_with(graph, PAGEABLE)[graph.tasks.name[copies]].any())
     return (COPIES, STAGED) if staged else (COPIES,)

@@ -13,7 +13,7 @@ from whatif.models.kernels.machine import machine_of
 from whatif.models.kernels.precision import KNOWN_ERROR, Recast, recast
 from whatif.models.kernels.roofline import MATRIX
 from whatif.transforms.base import Applied, Context, with_durations
-from whatif.transforms.gpu import NO_DEVICE_WORK, Located, located, refuse
+from whatif.transforms.gpu import NO_DEVICE_WORK, Located, located, present_device
 from whatif.transforms.machine import known
 
 TYPES = ("bf16", "fp16", "fp8")
@@ -48,7 +48,7 @@ class Precision(
         known_work = located(graph)
         if not len(known_work.task):
             return Applied(graph=graph, label=label, context=context, no_effect=NO_DEVICE_WORK)
-        device = now.device or refuse(graph)
+        device = present_device(graph, now)
         machine, target = machine_of(device), ElementType[self.dtype.upper()]
         if target not in machine.native:
             raise ScenarioError(

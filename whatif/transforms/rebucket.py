@@ -27,6 +27,7 @@ from whatif.transforms.cuts import Cut
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
 from whatif.transforms.retime import resized_ns
+from whatif.transforms.rewire import NO_EDGES, listed_edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,25 +218,29 @@ def _collectives(graph: TaskGraph, plans: list[Plan]) -> Collectives:
 
 def _edges(ready: Ready, plans: list[Plan]) -> EdgeList:
     """All edges: the recorded ones but the order inside a sequence, and those of new buckets."""
-    old = _as_list(ready.graph)
+    old = listed_edges(ready.graph)
     inside = np.zeros(len(old), bool)
     lag_ns = old.lag_ns.copy()
     added = []
     for plan in plans:
         incoming = _Incoming.of(ready.graph, old, plan.sequence)
         inside |= incoming.inside
-        lag_ns += _later_ns(ready, plan, old)
+        others_later_ns = {
+            arrival: ready.others_later_ns(arrival)
+            for arrival in (plan.sequence.transfer - 1).ravel().tolist()
+        }
+        lag_ns += _later_ns(ready, others_later_ns, old)
         added += [
             _chained(ready, plan, incoming),
-            _launched(ready, plan),
-            _after_kernels(ready, plan),
+            _launched(ready, plan, others_later_ns),
+            _after_kernels(ready, plan, others_later_ns),
             _met(plan),
             _awaited(plan, old, incoming),
         ]
     return concatenate([replace(old, lag_ns=lag_ns).select(~inside), *added])
 
 
-def _later_ns(ready: Ready, plan: Plan, old: EdgeList) -> Int64:
+def _later_ns(ready: Ready, others_later_ns: dict[int, int], old: EdgeList) -> Int64:
     """Per edge, what is added to its lag, ns.
 
     Members that are not in the files come as much later than those that are, however many buckets
@@ -243,24 +248,10 @@ def _later_ns(ready: Ready, plan: Plan, old: EdgeList) -> Int64:
     """
     later_ns = np.zeros(len(old), np.int64)
     start = ready.graph.edges.start
-    for arrival in (plan.sequence.transfer - 1).ravel().tolist():
+    for arrival, later in others_later_ns.items():
         mine = slice(int(start[arrival]), int(start[arrival + 1]))
-        waits = old.kind[mine] != EdgeKind.STREAM_ORDER
-        later_ns[mine] = np.where(waits, ready.others_later_ns(arrival), 0)
+        later_ns[mine] = np.where(old.kind[mine] != EdgeKind.STREAM_ORDER, later, 0)
     return later_ns
-
-
-def _as_list(graph: TaskGraph) -> EdgeList:
-    edges = graph.edges
-    dst = np.repeat(np.arange(graph.n_tasks, dtype=np.int32), np.diff(edges.start))
-    return EdgeList(
-        src=edges.src,
-        dst=dst,
-        lag_ns=edges.lag_ns,
-        kind=edges.kind,
-        evidence=edges.evidence,
-        from_start=edges.from_start,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,16 +310,12 @@ def _chained(ready: Ready, plan: Plan, incoming: _Incoming) -> EdgeList:
     return concatenate([chain, _edge_list(foreign, EdgeKind.STREAM_ORDER, from_start=False)])
 
 
-def _launched(ready: Ready, plan: Plan) -> EdgeList:
+def _launched(ready: Ready, plan: Plan, others_later_ns: dict[int, int]) -> EdgeList:
     """A new bucket is launched by the host once its last gradient is ready."""
     found = []
-    after_ns = {
-        arrival: ready.launch_lag_ns(arrival) + ready.others_later_ns(arrival)
-        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
-    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        lag_ns = after_ns[arrival]
+        lag_ns = ready.launch_lag_ns(arrival) + others_later_ns[arrival]
         host, caller = int(plan.host[rank, bucket]), int(ready.graph.tasks.caller[arrival])
         if host != NONE:
             lag_ns += ready.offset_ns(host, int(plan.ready_ns[rank, bucket]))
@@ -338,16 +325,12 @@ def _launched(ready: Ready, plan: Plan) -> EdgeList:
     return _edge_list(found, EdgeKind.LAUNCH, from_start=True)
 
 
-def _after_kernels(ready: Ready, plan: Plan) -> EdgeList:
+def _after_kernels(ready: Ready, plan: Plan, others_later_ns: dict[int, int]) -> EdgeList:
     """On a device it waits for the kernels that had been launched when its gradients were ready."""
     found = []
-    after_ns = {
-        arrival: ready.others_later_ns(arrival)
-        for arrival in (plan.sequence.transfer - 1).ravel().tolist()
-    }
     for rank, bucket, task in plan.new_members():
         arrival = plan.like(rank, bucket) - 1
-        later_ns = after_ns[arrival]
+        later_ns = others_later_ns[arrival]
         moment_ns = int(plan.ready_ns[rank, bucket])
         found += [
             (kernel, task - 1, lag_ns + later_ns)
@@ -382,36 +365,13 @@ def _awaited(plan: Plan, old: EdgeList, incoming: _Incoming) -> EdgeList:
     old_begins = plan.sequence.ends - plan.sequence.sizes
     waits = (incoming.bucket_of[old.src] >= 0) & ~incoming.arrival[old.dst]
     waits &= old.kind != EdgeKind.STREAM_ORDER
-    found = []
+    found = [NO_EDGES]
     for edge in np.flatnonzero(waits):
         recorded = incoming.bucket_of[old.src[edge]]
         rank = int(np.flatnonzero(plan.sequence.transfer[:, recorded] == old.src[edge])[0])
         shares = (begins < plan.sequence.ends[recorded]) & (plan.cut.ends > old_begins[recorded])
         others = plan.transfer[rank, shares]
-        found += [
-            _copies(old, np.array([edge]), src=int(each))
-            for each in others
-            if each != old.src[edge]
-        ]
-    return concatenate([_none(old), *found])
-
-
-def _copies(
-    old: EdgeList, which: Int64 | Bool, *, src: int | None = None, dst: int | None = None
-) -> EdgeList:
-    """Some edges with another end."""
-    some = EdgeList(
-        src=old.src[which],
-        dst=old.dst[which],
-        lag_ns=old.lag_ns[which],
-        kind=old.kind[which],
-        evidence=old.evidence[which],
-        from_start=old.from_start[which],
-    )
-    if src is not None:
-        some = replace(some, src=np.full(len(some), src, np.int32))
-    return some if dst is None else replace(some, dst=np.full(len(some), dst, np.int32))
-
-
-def _none(old: EdgeList) -> EdgeList:
-    return old.select(np.zeros(len(old), bool))
+        others = others[others != old.src[edge]]
+        copies = old.select(np.full(len(others), edge))
+        found.append(replace(copies, src=others.astype(np.int32)))
+    return concatenate(found)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from ingest.vocab import EdgeKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Edges, Int32, Int64, TaskGraph, Tasks
 from whatif.transforms.base import Applied, Context, free
-from whatif.transforms.host_calls import SYNCHRONISE, call_kinds
+from whatif.transforms.host_calls import SYNCHRONISE, call_kinds, callers_of_only
 from whatif.transforms.rewire import destinations, rewired
 from whatif.transforms.select import names_sync, select
 
@@ -82,7 +82,7 @@ def taken_out(graph: TaskGraph, chosen: Bool) -> TaskGraph:
 
 
 def _without(graph: TaskGraph, chosen: Bool) -> TaskGraph:
-    gone = chosen | _idle_callers(graph, chosen)
+    gone = chosen | callers_of_only(graph, chosen)
     tasks = graph.tasks
     changed = replace(
         tasks,
@@ -109,16 +109,6 @@ def _whole_collectives(graph: TaskGraph, chosen: Bool) -> tuple[Bool, int]:
     return np.where(of_any, all_members, chosen), len(np.unique(tasks.collective[left]))
 
 
-def _idle_callers(graph: TaskGraph, gone: Bool) -> Bool:
-    """Calls of which everything that they launched is gone."""
-    tasks = graph.tasks
-    launched = tasks.caller != NONE
-    all_of = np.bincount(tasks.caller[launched], minlength=graph.n_tasks)
-    gone_of = np.bincount(tasks.caller[launched & gone], minlength=graph.n_tasks)
-    idle: Bool = (all_of > 0) & (all_of == gone_of) & (tasks.kind == TaskKind.HOST_CALL)
-    return idle & ~tasks.fixed
-
-
 def _early_end(tasks: Tasks) -> Int64:
     """Residual without length: none, but what overlapped its cause ends no later than before."""
     residual_ns: Int64 = np.minimum(tasks.residual_ns + tasks.dur_ns, 0)
@@ -132,7 +122,7 @@ def _freed(graph: TaskGraph, gone: Bool) -> Edges:
     member's own arrival, which is the task before: the order of visits stays valid.
     """
     edges, tasks = graph.edges, graph.tasks
-    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start))
+    dst = destinations(graph)
     into_gone = gone[dst]
     meets = np.isin(edges.kind, (EdgeKind.COLLECTIVE, EdgeKind.P2P))
     own = into_gone & meets & (tasks.kind[dst] == TaskKind.TRANSFER)

@@ -27,7 +27,7 @@ from whatif.topology import spread
 from whatif.transforms.base import Applied, Context, with_durations
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.growth import Growth, Spans, resized, spans_of, stride_of
-from whatif.transforms.machine import known
+from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known
 from whatif.transforms.remove import taken_out
 from whatif.transforms.retime import retimed
 from whatif.transforms.shards import with_shards
@@ -43,18 +43,6 @@ from whatif.transforms.slowest import (
 MOST_REPLICAS = 1_000_000
 PARTLY_FRAC = 0.5
 """Files are missing where more of the collectives than that lack members."""
-GBPS = 1e9 / 8.0
-USUAL_NIC_BYTES_PER_S = {
-    "volta": 50 * GBPS,
-    "ampere": 200 * GBPS,
-    "hopper": 400 * GBPS,
-    "blackwell": 400 * GBPS,
-    "cdna3": 400 * GBPS,
-    "cdna4": 400 * GBPS,
-}
-"""Share of one accelerator in the network of the usual node of its generation, one direction: DGX-1
-has 4 cards of 100 Gb/s for 8 GPUs, DGX A100 8 of 200, DGX H100 and B200 8 of 400 (user guides under
-https://docs.nvidia.com/dgx), nodes of MI300X 8 of 400 (https://instinct.docs.amd.com)."""
 USUAL_NIC_FACTOR = {Bound.NOMINAL: 1.0, Bound.LOW: 2.0, Bound.HIGH: 0.5}
 """The range of an assumed network: clouds sell half of it, and the next generation has twice."""
 KNOWN_ERROR = (

@@ -6,24 +6,24 @@ stand between, so that a change and its reverse leave nothing behind.
 """
 
 from dataclasses import dataclass, fields, replace
-from enum import IntEnum
 
 import numpy as np
 
 from ingest.units import BytesPerSecond, Nanos
-from ingest.vocab import CollectiveKind, TaskKind
-from replay.graph.arrays import NONE, Bool, Int8, Int64, TaskGraph
+from ingest.vocab import TaskKind
+from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.bound import Bound
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.curves import Curves, curves_of
-from whatif.models.fabric import Fabric, Shape
+from whatif.models.fabric import Fabric
 from whatif.topology import Topology, spread
 from whatif.transforms.base import Anchor, Context, free, with_durations
 from whatif.transforms.host_network import HostNetwork, Moved, over_network, recorded_rate
-from whatif.transforms.reach import Level, levels
+from whatif.transforms.reach import levels
+from whatif.transforms.views import View, seen, views
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,28 +238,7 @@ def _scaled(
     what the model adds for the network comes on top.
     """
     (calls, base), (new_calls, new) = before, after
-    leaving = (calls.nodes == 1) & (new_calls.nodes > 1)
-    if not leaving.any():
-        return model.scaled_ns(
-            measured_ns,
-            before=calls,
-            base=base,
-            after=new_calls,
-            new=new,
-            bound=bound,
-            curves=curves,
-        )
-    inside = replace(
-        new_calls,
-        members=np.where(
-            new_calls.nodes > 1, np.maximum(new_calls.largest_node, 2), new_calls.members
-        ),
-        nodes=np.ones_like(new_calls.nodes),
-        sites=np.ones_like(new_calls.sites),
-    )
-    added_ns = model.model_ns(new_calls, new, bound) - model.model_ns(inside, new, bound)
-    leaving &= np.isfinite(added_ns)
-    target = _chosen(leaving, inside, new_calls)
+    target, added_ns = _inside(calls, new_calls, new, bound)
     scaled_ns = model.scaled_ns(
         measured_ns,
         before=calls,
@@ -269,8 +248,25 @@ def _scaled(
         bound=bound,
         curves=curves,
     )
-    added_ns = np.where(leaving, np.maximum(added_ns, 0.0), 0.0)
     return scaled_ns + np.rint(added_ns).astype(np.int64)
+
+
+def _inside(before: Calls, after: Calls, new: Fabric, bound: Bound) -> tuple[Calls, Float64]:
+    """Calls that leave their node as they would be inside one, and what the network adds, ns."""
+    nothing_ns = np.zeros(len(after.kind))
+    leaving = (before.nodes == 1) & (after.nodes > 1)
+    if not leaving.any():
+        return after, nothing_ns
+    inside = replace(
+        after,
+        members=np.where(after.nodes > 1, np.maximum(after.largest_node, 2), after.members),
+        nodes=np.ones_like(after.nodes),
+        sites=np.ones_like(after.sites),
+    )
+    added_ns = model.model_ns(after, new, bound) - model.model_ns(inside, new, bound)
+    leaving &= np.isfinite(added_ns)
+    added_ns = np.where(leaving, np.maximum(added_ns, 0.0), nothing_ns)
+    return _chosen(leaving, inside, after), added_ns
 
 
 def _chosen(rows: Bool, one: Calls, other: Calls) -> Calls:
@@ -324,48 +320,18 @@ def _by_link(
     anchor: Anchor, graph: TaskGraph, context: Context, number: Int64
 ) -> list[tuple[Bool, Fabric, Fabric]]:
     """Rows of `number` with the links that they see before and after."""
-    before = _views(anchor.graph, anchor.fabric, anchor.topology)[number]
-    after = _views(graph, context.links, context.places)[number]
+    before = views(anchor.graph, anchor.fabric, anchor.topology)[number]
+    after = views(graph, context.links, context.places)[number]
     return [
         (
             (before == old) & (after == new),
-            _seen(anchor.fabric, anchor.topology, old),
-            _seen(context.links, context.places, new),
+            seen(anchor.fabric, anchor.topology, old),
+            seen(context.links, context.places, new),
         )
         for old in View
         for new in View
         if ((before == old) & (after == new)).any()
     ]
-
-
-class View(IntEnum):
-    """How the links look to a collective."""
-
-    WHOLE = 0
-    BY_PCIE = 1
-    """Where bridges join GPUs by two, the members of the others reach each other by PCIe."""
-    CROWDED = 2
-    """The network between the switches has less than the cards together."""
-
-
-def _views(graph: TaskGraph, fabric: Fabric, topology: Topology) -> Int8:
-    """Per collective, its view."""
-    level = levels(graph, fabric, topology)
-    views = np.zeros(len(level), np.int8)
-    if fabric.scale_up_shape == Shape.PAIRS:
-        views[level == Level.PCIE] = View.BY_PCIE
-    if topology.oversubscription > 1:
-        leaves_rail = graph.collectives.kind == CollectiveKind.ALL_TO_ALL
-        views[(level >= Level.NIC) & (leaves_rail | (not topology.rails))] = View.CROWDED
-    return views
-
-
-def _seen(fabric: Fabric, topology: Topology, view: View) -> Fabric:
-    if view is View.BY_PCIE:
-        return replace(fabric, scale_up_shape=Shape.NONE)
-    if view is View.CROWDED and fabric.nic_bytes_per_s is not None:
-        return replace(fabric, nic_bytes_per_s=fabric.nic_bytes_per_s / topology.oversubscription)
-    return fabric
 
 
 def _host_network(base: Fabric, context: Context) -> HostNetwork:

@@ -44,6 +44,19 @@ def destinations(graph: TaskGraph) -> Int64:
     return np.repeat(np.arange(graph.n_tasks), np.diff(graph.edges.start))
 
 
+def listed_edges(graph: TaskGraph) -> EdgeList:
+    """All edges as a list, to be chosen from and put together with others."""
+    edges = graph.edges
+    return EdgeList(
+        src=edges.src,
+        dst=destinations(graph).astype(np.int32),
+        lag_ns=edges.lag_ns,
+        kind=edges.kind,
+        evidence=edges.evidence,
+        from_start=edges.from_start,
+    )
+
+
 def edges_between(src: Int64, dst: Int64, kind: EdgeKind, lag_ns: Int64 | int = 0) -> EdgeList:
     """Edges that a scenario adds, from the end of each source."""
     n = len(src)
@@ -62,18 +75,10 @@ def rewired(graph: TaskGraph, keep: Bool, added: EdgeList = NO_EDGES) -> TaskGra
 
     A task that is left without edges starts as recorded.
     """
-    edges = graph.edges
-    kept = EdgeList(
-        src=edges.src[keep],
-        dst=destinations(graph)[keep].astype(np.int32),
-        lag_ns=edges.lag_ns[keep],
-        kind=edges.kind[keep],
-        evidence=edges.evidence[keep],
-        from_start=edges.from_start[keep],
-    )
+    kept = listed_edges(graph).select(keep)
     changed = by_destination(concatenate([kept, added]), graph.n_tasks)
     tasks = graph.tasks
-    orphan = (np.diff(changed.start) == 0) & (np.diff(edges.start) > 0)
+    orphan = (np.diff(changed.start) == 0) & (np.diff(graph.edges.start) > 0)
     return replace(
         graph,
         edges=changed,

@@ -65,6 +65,11 @@ def is_compute(graph: TaskGraph) -> Bool:
     return found
 
 
+def names_with(graph: TaskGraph, *parts: str) -> Bool:
+    """Per name of the graph whether it has one of the parts; false at -1, which is no name."""
+    return np.array([*(any(part in name for part in parts) for name in graph.names), False], bool)
+
+
 def _matching_names(column: Callable[[TaskGraph], Int64]) -> Callable[[TaskGraph, str], Bool]:
     def matching(graph: TaskGraph, glob: str) -> Bool:
         index = column(graph)

@@ -19,6 +19,7 @@ from replay.results.metrics import step_times
 from whatif.models.bound import Bound
 from whatif.models.order_statistics import wait_ratio
 from whatif.transforms.base import with_durations
+from whatif.transforms.rewire import destinations
 
 Float64 = NDArray[np.float64]
 
@@ -70,7 +71,7 @@ def _without_waits(graph: TaskGraph, chosen: Bool) -> TaskGraph:
     """
     edges, tasks = graph.edges, graph.tasks
     member = np.append(chosen, False)[tasks.collective]
-    dst = np.repeat(np.arange(graph.n_tasks), np.diff(edges.start))
+    dst = destinations(graph)
     waits = member[dst] & (tasks.kind[dst] == TaskKind.TRANSFER)
     waits &= np.isin(edges.kind, (EdgeKind.COLLECTIVE, EdgeKind.P2P))
     return replace(
@@ -87,8 +88,9 @@ def slowest_of_fewer(step_ns: Float64, count: int) -> Float64:
         count: at most the number of replicas.
     """
     n_all = len(step_ns)
-    weight = np.array([comb(place, count - 1) for place in range(n_all)], np.float64)
-    expected: Float64 = (weight / comb(n_all, count)) @ np.sort(step_ns, axis=0)
+    draws = comb(n_all, count)  # beyond a float from some thousand replicas on, its parts are not
+    weight = np.array([comb(place, count - 1) / draws for place in range(n_all)])
+    expected: Float64 = weight @ np.sort(step_ns, axis=0)
     return expected
 
 

@@ -8,22 +8,19 @@ from ingest.errors import UsageError
 from ingest.units import parse_rate
 from replay.graph.arrays import TaskGraph
 from whatif.models.hardware import Accelerator
+from whatif.parallelism import world_size
 from whatif.recorded import parse_latency
-from whatif.topology import world_size
 from whatif.topology_file import Wan as Site
 from whatif.transforms.base import Applied, Context
-from whatif.transforms.machine import known, with_wan
+from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known, with_wan
 from whatif.transforms.reach import Level, levels
 from whatif.transforms.relink import Relinking, relinked
 from whatif.transforms.words import rate_in_bits, rate_in_bytes, time_in_words
 
 ON_HOSTS = "the collectives run on the host: --net and --net-latency say what joins the hosts"
 HINT = "write RATE,LATENCY of the whole link, one way: 100Gbps,20ms"
-USUAL_NIC_BYTES_PER_S = {"volta": 6.25e9, "ampere": 25e9}
-"""Share of one GPU in the cards of the maker's own servers: an EDR card for two GPUs in DGX-1 and
-DGX-2, an HDR card for each in DGX A100 (https://docs.nvidia.com/dgx/)."""
-NEWER_NIC_BYTES_PER_S = 50e9
-"""400 Gb/s for each GPU, in servers of H100, MI300X and later."""
+OTHER_NIC_BYTES_PER_S = USUAL_NIC_BYTES_PER_S["hopper"]
+"""Of accelerators whose usual node is not listed: the link between sites mostly binds."""
 
 
 class Wan(
@@ -90,6 +87,5 @@ class Wan(
 
 def usual_nic_bytes_per_s(device: Accelerator | None) -> float:
     """What servers with such accelerators usually have for each of them, one direction."""
-    if device is None:
-        return NEWER_NIC_BYTES_PER_S
-    return USUAL_NIC_BYTES_PER_S.get(device.architecture, NEWER_NIC_BYTES_PER_S)
+    architecture = "" if device is None else device.architecture
+    return USUAL_NIC_BYTES_PER_S.get(architecture, OTHER_NIC_BYTES_PER_S)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ingest.errors import UsageError
+from ingest.errors import ScenarioError, UsageError
 from ingest.vocab import CollectiveKind, Phase, TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import Gradients, TaskGraph
@@ -147,6 +147,11 @@ def test_without_recorded_gradients_buckets_are_parted_evenly() -> None:
     assert [length for _, length in found] == pytest.approx([40] * 4, rel=0.03)
     assert found[-1][0] == pytest.approx(400, rel=0.01)
     assert any("sizes of gradients are not recorded" in text for text in applied.assumptions)
+
+
+def test_millions_of_buckets_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="buckets of 1 bytes are 1,073,741,824 in a step"):
+        BucketMb(size_mib=1e-9).apply(backward([1], told=False), Context())
 
 
 def test_a_bucket_ends_where_somebody_waits_for_it() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ingest.vocab import CollectiveKind as Kind
+from tests.collective_calls import inside_one_node
 from whatif.models.bound import Bound
-from whatif.models.collectives.calls import Calls, inside_one_node
+from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.model import (
     ERROR_IN_NODE,
     ERROR_NEW_NETWORK,
@@ -134,6 +135,12 @@ class TestLargeCallsTakeTheirBytesOverTheLinkThatBinds:
     def test_two_of_a_mesh_have_one_link(self) -> None:
         self.expect(calls(HUGE, members=2), MI300X, 1.0 / 48e9)
         self.expect(calls(HUGE), MI300X, 2 * 7 / 8 / (7 * 48e9))
+
+    def test_four_of_a_mesh_of_four_have_all_of_their_links(self) -> None:
+        quad = replace(MI300X, scale_up_bytes_per_s=150e9, mesh_links=3)
+        ring = 0.75 * 150e9
+        self.expect(calls(HUGE, members=4), quad, 2 * 3 / 4 / ring)
+        self.expect(calls(HUGE, members=2), quad, 3 / ring)
 
     def test_v100_cubes_have_the_rates_that_were_measured(self) -> None:
         cube = Fabric(

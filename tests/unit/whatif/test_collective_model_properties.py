@@ -22,7 +22,7 @@ few = settings(max_examples=30, deadline=None)
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Calls, Fabric]:
+def situations(draw: st.DrawFn, shapes: tuple[Shape, ...] = tuple(Shape)) -> tuple[Calls, Fabric]:
     members = draw(st.integers(2, 300))
     nodes = draw(st.integers(1, members))
     least = -(-members // nodes)
@@ -37,7 +37,7 @@ def situations(draw: st.DrawFn) -> tuple[Calls, Fabric]:
     rates = st.floats(1e8, 2e12)
     fabric = Fabric(
         architecture=draw(st.sampled_from([None, "volta", "ampere", "hopper", "blackwell"])),
-        scale_up_shape=draw(st.sampled_from(list(Shape))),
+        scale_up_shape=draw(st.sampled_from(shapes)),
         net_latency_ns=draw(st.floats(0, 1e6)),
         wan_latency_ns=draw(st.floats(0, 1e8)),
         in_network=draw(st.sampled_from([None, True, False])),
@@ -155,20 +155,20 @@ def test_there_and_back_is_where_one_was(
 
 
 @few
-@given(situations())
+@given(situations((Shape.SWITCH,)))
 def test_a_time_beats_no_link(situation: tuple[Calls, Fabric]) -> None:
     calls, fabric = situation
-    assume(fabric.scale_up_shape == Shape.SWITCH)
     assert time_ns(calls, fabric) >= least_ns(calls, fabric)
 
 
 @few
-@given(situations(), st.integers(1, 10**9), st.floats(0.01, 100), st.floats(0.01, 100))
+@given(
+    situations((Shape.SWITCH,)), st.integers(1, 10**9), st.floats(0.01, 100), st.floats(0.01, 100)
+)
 def test_a_moved_time_beats_no_link_either(
     situation: tuple[Calls, Fabric], excess_ns: int, nvlink: float, net: float
 ) -> None:
     calls, base = situation
-    assume(base.scale_up_shape == Shape.SWITCH)
     new = replace(
         base,
         scale_up_bytes_per_s=base.scale_up_bytes_per_s * nvlink,

@@ -81,6 +81,12 @@ def test_a_member_of_a_reduce_scatter_decodes_its_own_part_only() -> None:
     assert decode == pytest.approx(encode / 4, rel=0.01)
 
 
+def test_a_member_of_an_all_gather_encodes_its_own_part_only() -> None:
+    applied = compress(gradients(kind=CollectiveKind.ALL_GATHER), "bf16", "class:collective")
+    encode, decode = codec_ns(applied.graph, "encode")[0], codec_ns(applied.graph, "decode")[0]
+    assert encode == pytest.approx(decode / 4, rel=0.01)
+
+
 def test_the_largest_are_gathered_with_their_places() -> None:
     applied = compress(gradients(), "topk:0.01")
     assert applied.graph.collectives.kind.tolist() == [CollectiveKind.ALL_GATHER]

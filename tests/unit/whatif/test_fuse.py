@@ -15,6 +15,7 @@ from tests.builders import GraphBuilder
 from whatif.models.bound import Bound
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.fuse import Fuse
+from whatif.transforms.scale import Scale
 
 US = 1_000
 SHORTEST_US = 2
@@ -59,6 +60,11 @@ def kernel_us(graph: TaskGraph) -> list[float]:
 def test_what_is_handed_on_is_not_moved(bound: Bound, left_us: list[float]) -> None:
     changed = fuse(chain(32, 32, 32).build(), bound).graph
     assert kernel_us(changed) == pytest.approx(left_us)
+
+
+def test_kernels_that_take_no_time_any_more_can_be_merged() -> None:
+    free = Scale(where="class:compute", factor=0).apply(chain(32, 32).build(), Context())
+    assert kernel_us(fuse(free.graph).graph) == [0, 0]
 
 
 def test_only_as_much_is_handed_on_as_the_smaller_one_moves() -> None:

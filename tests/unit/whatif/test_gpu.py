@@ -23,6 +23,7 @@ from whatif.transforms.base import Applied, Context
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.machine import known
 from whatif.transforms.nvlink import Nvlink
+from whatif.transforms.pcie import Pcie
 from whatif.transforms.precision import Precision
 
 MS = 1_000_000
@@ -96,6 +97,17 @@ def test_the_range_holds_pageable_copies_that_pcie_binds() -> None:
     pageable = [end["Memcpy HtoD (Pageable -> Device)"] for end in ends]
     assert pageable[:2] == [MS, MS]
     assert pageable[2] == pytest.approx(2 * MS, rel=0.05)
+
+
+@pytest.mark.parametrize("said", [{}, {"pcie": "31.5GBps"}])
+def test_copies_go_from_the_present_pcie_to_its_own(said: dict[str, str]) -> None:
+    before = Context(recorded=Recorded(**said))
+    faster = Pcie(rate="x2").apply(one_gpu(), before)
+    after = Gpu(name="B200").apply(faster.graph, faster.context).graph
+    straight = Gpu(name="B200").apply(one_gpu(), before).graph
+    name = "Memcpy HtoD (Pinned -> Device)"
+    assert durations(after)[name] == pytest.approx(durations(straight)[name], rel=0.01)
+    assert durations(straight)[name] == pytest.approx(MS / 2 if said else MS, rel=0.01)
 
 
 def test_its_scale_up_link_comes_with_it() -> None:

@@ -128,6 +128,13 @@ def test_bytes_that_nobody_can_have_moved_are_no_bytes() -> None:
     assert on(B200, 20_000, cache) == on(B200, 20_000, kernels(KernelClass.ATTENTION))
 
 
+@pytest.mark.parametrize("kind", [KernelClass.GEMM, KernelClass.ELEMENTWISE])
+@pytest.mark.parametrize("bound", list(Bound))
+def test_no_work_is_work_that_is_not_known(kind: KernelClass, bound: Bound) -> None:
+    nothing, unknown = kernels(kind, flops=0.0, moved=0.0), kernels(kind)
+    assert on(B200, MS, nothing, bound=bound) == on(B200, MS, unknown, bound=bound)
+
+
 def test_the_last_wave_counts_on_the_same_architecture() -> None:
     pcie = machine_of(require("H100 PCIe 80 GB"))  # 114 SMs
     work = kernels(flops=1e12, moved=1e6, tiles=132)

@@ -12,10 +12,11 @@ from tests.builders import GraphBuilder
 from whatif.models.bound import Bound
 from whatif.recorded import Recorded
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
-from whatif.transforms.base import Applied, Change, Context
+from whatif.transforms.base import Applied, Context
 from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.nvlink import Nvlink
 from whatif.transforms.pcie import Pcie
+from whatif.transforms.registry import Transform
 from whatif.transforms.wan import Wan
 
 MIB = 1 << 20
@@ -23,7 +24,7 @@ BIG = 1 << 32
 
 
 def apply(
-    graph: TaskGraph, *changes: Change, bound: Bound = Bound.NOMINAL, **said: object
+    graph: TaskGraph, *changes: Transform, bound: Bound = Bound.NOMINAL, **said: object
 ) -> Applied:
     context = Context(bound=bound, recorded=Recorded(**said))
     for change in changes:
@@ -162,6 +163,12 @@ class TestPcie:
         assert applied.no_effect is None
         least = apply(build.build(), Pcie(rate="x2"), bound=Bound.LOW).graph
         assert least.tasks.dur_ns[tasks].tolist() == [1_000, 51_000]
+
+    def test_equal_copies_are_no_latency(self) -> None:
+        build = GraphBuilder()
+        more = {"kind": TaskKind.MEMCPY, "kernel_class": KernelClass.MEMCPY}
+        task = build.kernel(0, "Memcpy HtoD (Pinned -> Device)", 105_000, **more)
+        assert apply(build.build(), Pcie(rate="x2")).graph.tasks.dur_ns[task] == 55_000
 
     def test_copies_of_pageable_memory_stay_but_in_the_range(self) -> None:
         build = GraphBuilder()

@@ -207,7 +207,6 @@ def test_shards_inside_replicas_are_hybrid() -> None:
         )
     )
     assert (layout.degree(Axis.SHARDED), layout.degree(Axis.DATA), layout.replicas) == (4, 3, 12)
-    assert layout.replica(0) == 0
 
 
 def test_what_a_person_says_goes_before_everything() -> None:

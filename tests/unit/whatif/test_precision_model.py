@@ -52,11 +52,18 @@ def test_a_product_in_fp8_has_twice_the_peak() -> None:
     assert found.dtype[0] == ElementType.FP8
 
 
-def test_casts_of_operands_take_their_bytes_over_the_bandwidth() -> None:
+@pytest.mark.parametrize(
+    ("dtype", "read_and_written"), [(ElementType.BF16, 1.5), (ElementType.FP32, 1.25)]
+)
+def test_casts_of_operands_take_their_bytes_over_the_bandwidth(
+    dtype: ElementType, read_and_written: float
+) -> None:
     operands = 80e6
-    plain, cast = in_type(ElementType.FP8), in_type(ElementType.FP8, operands=operands)
+    plain = in_type(ElementType.FP8, dtype=dtype)
+    cast = in_type(ElementType.FP8, dtype=dtype, operands=operands)
     rate = H100.memory_bytes_per_s * H100.shares.of("hopper", Work.MEMORY).value
-    assert cast.dur_ns[0] - plain.dur_ns[0] == pytest.approx(1.5 * operands / rate * 1e9, rel=0.01)
+    cast_ns = read_and_written * operands / rate * 1e9
+    assert cast.dur_ns[0] - plain.dur_ns[0] == pytest.approx(cast_ns, rel=0.01)
 
 
 def test_the_output_of_a_product_in_eight_bits_stays_as_wide() -> None:

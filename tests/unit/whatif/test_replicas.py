@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import ScenarioError, UsageError
@@ -332,6 +332,7 @@ def test_there_and_back_leaves_nothing(works_ns: list[int], factor: int) -> None
 
 @settings(max_examples=8, deadline=None)
 @given(works_ns=works, more=st.integers(1, 100))
+@example(works_ns=[100_000, 100_000], more=32)
 def test_more_replicas_on_one_link_never_step_faster_and_lie_in_the_range(
     works_ns: list[int], more: int
 ) -> None:
@@ -382,6 +383,11 @@ def test_the_slowest_of_a_draw_is_the_mean_over_all_draws(steps: list[int], coun
     column = np.array(steps, np.float64)[:, None]
     by_hand = np.mean([max(drawn) for drawn in combinations(steps, count)])
     assert slowest_of_fewer(column, count)[0] == pytest.approx(by_hand)
+
+
+def test_the_slowest_of_half_of_thousands_is_a_number() -> None:
+    column = np.arange(3_000.0)[:, None]
+    assert slowest_of_fewer(column, 1_500)[0] == pytest.approx(2_998, abs=1)
 
 
 def test_roles_are_those_of_the_expected_order() -> None:

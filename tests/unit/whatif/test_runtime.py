@@ -15,19 +15,20 @@ from replay.graph.arrays import NONE, TaskGraph
 from tests.builders import GraphBuilder, data_parallel
 from whatif.models.bound import Bound
 from whatif.models.graph_launch import launch_cost
-from whatif.transforms.base import Applied, Change, Context
+from whatif.transforms.base import Applied, Context
 from whatif.transforms.cuda_graphs import CudaGraphs
 from whatif.transforms.devices import computing, device_of_lane
 from whatif.transforms.host_scale import HostScale
 from whatif.transforms.no_overlap import NoOverlap
 from whatif.transforms.perfect_overlap import PerfectOverlap
+from whatif.transforms.registry import Transform
 from whatif.transforms.remove import Remove
 from whatif.transforms.stragglers import NoStragglers
 
 US = 1_000
 
 
-def apply(graph: TaskGraph, change: Change, bound: Bound = Bound.NOMINAL) -> Applied:
+def apply(graph: TaskGraph, change: Transform, bound: Bound = Bound.NOMINAL) -> Applied:
     return change.apply(graph, Context(bound=bound))
 
 
@@ -36,7 +37,7 @@ def end_us(graph: TaskGraph) -> float:
     return float(replay(graph).end_ns.max() / US)
 
 
-def after(graph: TaskGraph, change: Change, bound: Bound = Bound.NOMINAL) -> float:
+def after(graph: TaskGraph, change: Transform, bound: Bound = Bound.NOMINAL) -> float:
     return end_us(apply(graph, change, bound).graph)
 
 

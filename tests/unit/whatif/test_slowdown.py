@@ -20,7 +20,6 @@ from whatif.models.overlap import (
     Observed,
     fit,
     weighted_median,
-    work_frac,
 )
 
 US = 1_000
@@ -90,11 +89,6 @@ def test_a_kernel_with_few_samples_takes_the_factor_of_its_class() -> None:
 
 def test_the_long_kernels_make_the_factor_of_a_class() -> None:
     assert weighted_median(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 5.0])) == 3.0
-
-
-def test_work_is_time_at_the_speed_beside() -> None:
-    half = work_frac(np.array([[0.0, 1.0], [0.5, 0.0]]), np.array([[1.0, 2.0], [4.0, 1.0]]))
-    assert half == pytest.approx([0.5, 0.5 + 0.5 / 4])
 
 
 SEGMENTS = st.lists(st.integers(1, 1_000), min_size=0, max_size=6)

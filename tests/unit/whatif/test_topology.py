@@ -10,8 +10,9 @@ from ingest.errors import ScenarioError, UsageError
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, data_parallel
 from whatif.models.hardware import Accelerator, require
+from whatif.parallelism import world_size
 from whatif.recorded import Recorded
-from whatif.topology import Topology, find_topology, spread, topology_of
+from whatif.topology import Topology, find_topology, mesh_links_of, spread, topology_of
 from whatif.topology_file import load_topology
 
 ALL = np.arange(16)
@@ -106,6 +107,13 @@ def test_racks_and_bridges_are_known_by_the_catalog() -> None:
     assert (pair.gpus_per_node, pair.domain_gpus) == (4, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "links"), [("MI210", 3), ("H200 NVL", 3), ("MI300X", 7), ("H100", 7)]
+)
+def test_a_mesh_has_a_link_to_each_peer_that_it_joins(name: str, links: int) -> None:
+    assert mesh_links_of(require(name)) == links
+
+
 def test_members_in_the_files_tell_the_spread() -> None:
     build = GraphBuilder(ranks=(0, 1, 2))
     calls = {rank: build.call(rank, "c", 10) for rank in (0, 1, 2)}
@@ -134,6 +142,14 @@ def test_members_that_are_missing_lie_where_their_communicator_does(
     build.collective(10, callers={0: build.call(0, "c", 10)}, group=group, expected=expected)
     over = spread(build.build(), numbered(4))
     assert (over.domains.tolist(), over.largest.tolist()) == ([domains], [largest])
+
+
+def test_the_size_of_a_communicator_tells_of_ranks_that_nothing_lists() -> None:
+    build = GraphBuilder(devices_seen=0)
+    build.collective(10, callers={0: build.call(0, "c", 10)}, group=(), expected=16)
+    graph = replace(build.build(), world_size=None)
+    assert world_size(graph) == 16
+    assert find_topology(graph, h100()).gpus_per_node == 8
 
 
 def test_a_file_says_nodes_cards_and_sites(tmp_path: Path) -> None:
@@ -180,10 +196,15 @@ def test_ranges_and_lists_of_ranks_mean_the_same(tmp_path: Path) -> None:
         ("gpus_per_node: 8\nwan: {rate: 100Gbps, latency: 20}", "$.wan"),
         ("gpus_per_node: 8\noversubscription: 0.5", "oversubscription"),
         ("gpus_per_node: 8\ndomain_gpus: 12", "domain of 12"),
+        ("gpus_per_node: 8\ndomain_gpus: 0", "domain of 0"),
         ("gpus_per_node: 8\nsites: [1, 0]", "site"),
+        ("nodes: [[]]", "a node without a rank"),
+        ("nodes: [[-1, 0]]", "rank -1"),
+        ("nodes: ['0-99999999999']", "0-99999999999"),
         ("nodes: ['0-3', '3-5']", "rank 3"),
         ("nodes: ['3-0']", "3-0"),
         ("- 8", "no topology"),
+        ("[" * 20_000, "no YAML"),
     ],
 )
 def test_a_mistake_names_the_file_and_the_place(tmp_path: Path, text: str, place: str) -> None:

@@ -10,8 +10,9 @@ from replay.engine.run import replay
 from replay.graph.arrays import TaskGraph
 from replay.results.metrics import step_times
 from tests.builders import GraphBuilder, data_parallel
-from whatif.transforms.base import Applied, Change, Context
+from whatif.transforms.base import Applied, Context
 from whatif.transforms.network import NetworkScale
+from whatif.transforms.registry import Transform
 from whatif.transforms.remove import Remove
 from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
@@ -19,7 +20,7 @@ from whatif.transforms.stragglers import NoStragglers
 MIB = 1 << 20
 
 
-def apply(graph: TaskGraph, change: Change) -> Applied:
+def apply(graph: TaskGraph, change: Transform) -> Applied:
     return change.apply(graph, Context())
 
 
@@ -98,7 +99,7 @@ class TestNetworkScale:
         applied = apply(build.build(), NetworkScale(factor=2))
         assert applied.no_effect == "no collective in this trace"
 
-    @pytest.mark.parametrize("factor", [0.0, -2.0, float("nan"), float("inf")])
+    @pytest.mark.parametrize("factor", [0.0, -2.0, float("nan"), float("inf"), 1e-300])
     def test_an_impossible_factor_is_refused(self, factor: float) -> None:
         with pytest.raises(UsageError):
             NetworkScale(factor=factor)

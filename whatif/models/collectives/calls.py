@@ -29,19 +29,6 @@ class Calls:
     sites: Int64
 
 
-def inside_one_node(kind: Int64, size_bytes: Int64, members: Int64) -> Calls:
-    """Calls of which all members share a scale-up domain."""
-    one = np.ones(len(kind), np.int64)
-    return Calls(
-        kind=kind,
-        size_bytes=size_bytes,
-        members=members,
-        nodes=one,
-        largest_node=members,
-        sites=one,
-    )
-
-
 def take(calls: Calls, rows: Int64) -> Calls:
     """Some rows, in the order given."""
     return Calls(**{column.name: getattr(calls, column.name)[rows] for column in fields(calls)})

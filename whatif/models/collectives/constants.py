@@ -111,8 +111,6 @@ OWN_HOP_NS = 8_000.0
 HIERARCHY_STAGES = 3
 """Reduce-scatter in the node, all-reduce between nodes, all-gather in the node."""
 
-MESH_LINKS = 7
-"""Links of one accelerator where each has one to each of its seven peers."""
 CUBE_MESH_FRAC: tuple[float, ...] = (1.0, 1.0, 0.168, 0.335, 0.64, 0.275, 0.342, 0.647, 1.0)
 """By members, of the rate of all eight: V100 hybrid cube, measured 22.6, 45, 86, 37, 46, 87 and
 134.5 GB/s (https://github.com/VIA-Research/vTrain)."""

@@ -10,7 +10,6 @@ from whatif.models.collectives.calls import Bool, Calls, Float64, Int64, take
 from whatif.models.collectives.constants import (
     BASE_NS,
     CUBE_MESH_FRAC,
-    MESH_LINKS,
     OWN_HOP_NS,
     STEP_NS,
     Constants,
@@ -159,7 +158,7 @@ def _peers(fabric: Fabric, largest: Float64, whole: float | Float64, pcie: float
     ones = np.ones_like(largest)
     match fabric.scale_up_shape:
         case Shape.MESH:
-            return whole * np.minimum((largest - 1.0) / MESH_LINKS, 1.0)
+            return whole * np.minimum((largest - 1.0) / fabric.mesh_links, 1.0)
         case Shape.CUBE_MESH:
             return whole * _cube_frac(largest)
         case Shape.PAIRS:
@@ -177,7 +176,8 @@ def _path(
     peers = _peers(fabric, largest, whole, pcie)
     if fabric.scale_up_shape == Shape.MESH:
         more = largest / np.maximum(largest - 1.0, 1.0)
-        peers = np.where(several, np.minimum(peers * more, whole * (1 + 1 / MESH_LINKS)), peers)
+        most = whole * (1 + 1 / fabric.mesh_links)
+        peers = np.where(several, np.minimum(peers * more, most), peers)
     return peers
 
 
@@ -185,7 +185,7 @@ def _pair(fabric: Fabric, largest: Float64, whole: float | Float64, pcie: float)
     ones = np.ones_like(largest)
     match fabric.scale_up_shape:
         case Shape.MESH:
-            return whole * ones / MESH_LINKS
+            return whole * ones / fabric.mesh_links
         case Shape.CUBE_MESH:
             return whole * ones * CUBE_MESH_FRAC[PAIR]
         case _:

@@ -13,10 +13,9 @@ from whatif.models.collectives.constants import SHIPPED, VENDOR, Constants
 from whatif.models.collectives.curves import Curves
 from whatif.models.collectives.doubt import SPLIT, SPLIT_FILL, SPLIT_ON_CURVE, doubt_of
 from whatif.models.collectives.inverse import sizes_taking
-from whatif.models.collectives.links import Links, Tuning, hop_ns, links_of
+from whatif.models.collectives.links import PAIR, Links, Tuning, hop_ns, links_of
 from whatif.models.fabric import Fabric, Shape, with_stand_ins
 
-PAIR = 2
 MUCH = 0.1
 """Logarithm of a change by the formula from which on the curve alone decides."""
 
@@ -168,7 +167,8 @@ def _by_curve(
 
 def _ways(fabric: Fabric) -> tuple[object, ...]:
     """What decides on algorithms beside rates and latencies."""
-    return fabric.architecture, fabric.scale_up_shape, fabric.algorithm, fabric.in_network
+    shape = (fabric.scale_up_shape, fabric.mesh_links)
+    return fabric.architecture, *shape, fabric.algorithm, fabric.in_network
 
 
 def _links(situation: Situation, constants: Constants, tuning: Tuning) -> Links:

@@ -93,7 +93,7 @@ def recast(
             bound=bound,
         )
     if target == ElementType.FP8:
-        dur_ns = dur_ns + np.where(matrix, _cast_ns(operand_bytes, machine, bound), 0)
+        dur_ns = dur_ns + np.where(matrix, _cast_ns(operand_bytes, narrower, machine, bound), 0)
     return Recast(
         dur_ns=dur_ns, dtype=dtype, bytes_factor=factor, operand_factor=narrower, changed=changed
     )
@@ -129,10 +129,10 @@ def _factors(
     return 1.0 - part * (1.0 - narrower)
 
 
-def _cast_ns(operand_bytes: Float64, machine: Machine, bound: Bound) -> Int64:
-    """Reading operands of 16 bits and writing them in 8, ns."""
+def _cast_ns(operand_bytes: Float64, narrower: Float64, machine: Machine, bound: Bound) -> Int64:
+    """Reading operands as wide as they are and writing them in 8 bits, ns."""
     share = machine.shares.of(machine.architecture, Work.MEMORY).value
-    moved = 1.5 * np.nan_to_num(operand_bytes)
+    moved = (1.0 + narrower) * np.nan_to_num(operand_bytes)
     launches = 2 * machine.floor_ns if bound is Bound.HIGH else 0.0
     each = moved / (machine.memory_bytes_per_s * share) * 1e9
     return np.rint(CASTS[bound] * each + launches).astype(np.int64)

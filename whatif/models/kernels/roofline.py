@@ -24,7 +24,7 @@ seen (docs/accuracy.md).
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,7 +212,12 @@ class _Roofs:
     def __init__(
         self, kernels: Kernels, after: Precision, base: Machine, new: Machine, work_ns: Float64
     ) -> None:
-        self._kernels = kernels
+        # A kernel that computes or moves nothing has no roof there: none is known.
+        self._kernels = replace(
+            kernels,
+            flops=np.where(kernels.flops > 0, kernels.flops, np.nan),
+            bytes=np.where(kernels.bytes > 0, kernels.bytes, np.nan),
+        )
         self._matrix = np.isin(kernels.kernel_class, MATRIX)
         self._base, self._new = base, new
         self._work = work_ns
