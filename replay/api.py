@@ -236,11 +236,13 @@ class Goal:
             raise UsageError("a goal is --speedup or --step, one of them", hint="--speedup 1.3")
         if self.speedup is not None and not 0 < self.speedup < float("inf"):
             raise UsageError(f"`{self.speedup:g}` is no speedup", hint="for example --speedup 1.3")
+        if self.step_ns is not None and self.step_ns < 1:
+            raise UsageError(f"{self.step_ns} ns is no step", hint="for example --step 30ms")
 
     def in_ns(self, replayed_ns: Nanos) -> Nanos:
-        """The step that meets it."""
+        """The longest step that meets it, at least 1 ns."""
         if self.speedup is not None:
-            return Nanos(int(replayed_ns / self.speedup))
+            return Nanos(max(int(replayed_ns / self.speedup), 1))
         assert self.step_ns is not None, "one of the two is given"
         return self.step_ns
 

@@ -1,6 +1,6 @@
 """Options as typed -> a scenario: each what-if flag is one transform, each file its transforms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
         said: what they say of the recorded machine; it goes before what files say.
 
     Raises:
-        UsageError: a value is malformed, or a machine is described and no what-if asks for it.
+        UsageError: a value is malformed.
         ScenarioError: a scenario file is wrong.
     """
     scenario = Scenario()
@@ -50,11 +50,6 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
             scenario = scenario.followed_by(load_scenario(Path(typed.value)))
         elif typed.name in WHAT_IFS:
             scenario = scenario.then(WHAT_IFS[typed.name](typed.value))
-    if said.is_given and not any(asks_for_machine(change) for change in scenario.transforms):
-        raise UsageError(
-            f"options of the recorded machine change nothing by themselves ({said.flags})",
-            hint="they tell a what-if like --nvlink RATE what the recorded run had",
-        )
     return replace(scenario, base=said.over(scenario.base))
 
 
@@ -71,11 +66,30 @@ def scenario_in(order: Sequence[Typed]) -> Scenario:
         UsageError: as `scenario_of`.
         ScenarioError: as `scenario_of`.
     """
+    return scenario_of(order, _said_in(order))
+
+
+def _said_in(order: Sequence[Typed]) -> Recorded:
     given = [(name, value) for name, value in order if name in BASE_OPTIONS]
     said: dict[str, Any] = {BASE_OPTIONS[name]: value for name, value in given}
     if "gpus_per_node" in said:
         said["gpus_per_node"] = int(said["gpus_per_node"])
-    return scenario_of(order, Recorded(**said))
+    return Recorded(**said)
+
+
+def require_use_of_base(order: Sequence[Typed], scenarios: Iterable[Scenario]) -> None:
+    """Refuse options of the recorded machine that no what-if of any scenario asks for.
+
+    Raises:
+        UsageError: they would change nothing.
+    """
+    changes = (change for scenario in scenarios for change in scenario.transforms)
+    given = [f"--{name.replace('_', '-')} {text}" for name, text in order if name in BASE_OPTIONS]
+    if given and not any(map(asks_for_machine, changes)):
+        raise UsageError(
+            f"options of the recorded machine change nothing by themselves ({' '.join(given)})",
+            hint="they tell a what-if like --nvlink RATE what the recorded run had",
+        )
 
 
 def _nvlink(value: str) -> Transform:

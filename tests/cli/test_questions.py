@@ -127,6 +127,24 @@ def test_what_cannot_be_reached_names_the_bound_and_is_an_answer(run: Run) -> No
     assert re.search(r"cannot be reached with --network-scale: bound \d\.\d{3}x", outcome.out)
 
 
+def test_a_goal_beyond_all_measure_is_out_of_reach(run: Run) -> None:
+    outcome = run("solve", SAMPLE, "--speedup", "1e12", "--vary", "network-scale")
+    assert outcome.code == 0
+    assert "cannot be reached" in outcome.out
+
+
+def test_levers_and_points_use_what_is_said_of_the_recorded_machine(run: Run) -> None:
+    said = ("--base-nvlink", "450GBps")
+    assert run("levers", SAMPLE, *said).code == 0
+    points = json.loads(run("sweep", SAMPLE, "--nvlink", "none,900", *said, "--json").out)["points"]
+    assert [point["step_ns"] for point in points] == [
+        json.loads(run(SAMPLE, "--json").out)["baseline"]["replayed_ns"],
+        predicted(run, "--nvlink", "900GBps", *said)["step_ns"],
+    ]
+    assert run("sweep", SAMPLE, "--network-scale", "1,2", *said).code == 2
+    assert run("solve", SAMPLE, "--speedup", "1.1", "--vary", "network-scale", *said).code == 2
+
+
 @pytest.mark.parametrize("goal", [(), ("--speedup", "2", "--step", "1ms"), ("--speedup", "0")])
 def test_a_goal_is_one_speed_or_one_step(run: Run, goal: tuple[str, ...]) -> None:
     assert run("solve", SAMPLE, *goal, "--vary", "nvlink").code == 2
