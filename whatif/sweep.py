@@ -13,7 +13,6 @@ from whatif.scenario import Scenario
 from whatif.study import readings_of
 from whatif.transforms.registry import Transform
 
-MOST_POINTS = 10_000
 FULL_RANGE_TASKS = 1_000_000_000
 """Tasks times points up to which each point gets its full range: about a minute on two cores."""
 COUPLED_RANGE_TASKS = 100_000_000

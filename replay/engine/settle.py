@@ -66,28 +66,13 @@ def settle(
     return settling.graph, settling.schedule
 
 
-def settle_batch(
-    plain: Sequence[TaskGraph], couplings: Sequence[Coupling], at: Int32 | Int64
-) -> Int64:
-    """Ends of the tasks `at` in many variants of one graph, each as `settle` would give them.
-
-    Beside the graphs and the answer, the work takes up to 550 bytes per task and processor.
-
-    Returns:
-        Nanoseconds, shape (graphs, tasks asked for).
-    """
-    ends_ns = np.empty((len(plain), len(at)), np.int64)
-    for place, schedule in enumerate(settled_schedules(plain, couplings, at)):
-        ends_ns[place] = schedule.end_ns[at]
-    return ends_ns
-
-
 def settled_schedules(
     plain: Sequence[TaskGraph], couplings: Sequence[Coupling], at: Int32 | Int64
 ) -> Iterator[Schedule]:
-    """The schedules that many variants of one graph settle at, in their order.
+    """The schedules that many variants of one graph settle at, in their order, as `settle` would.
 
     They have the times of the tasks `at` and of those that a coupling watches, and of no others.
+    Beside the graphs, the work takes up to 550 bytes per task and processor.
     """
     watched = np.unique(np.concatenate([at, *(coupling.watched for coupling in couplings)]))
     together = WIDTH * (os.cpu_count() or 1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from replay.engine.run import replay
 from replay.engine.schedule import Schedule
-from replay.engine.settle import settle, settle_batch
+from replay.engine.settle import settle, settled_schedules
 from replay.graph.arrays import Int64, TaskGraph
 from tests.builders import GraphBuilder
 
@@ -101,7 +101,7 @@ def test_many_settle_as_each_would_alone() -> None:
     ]
     couplings = [Slowed(4, 3, 30), Restless(1)]
     at = np.array([4, 3])
-    together = settle_batch(variants, couplings, at)
+    together = [one.end_ns[at] for one in settled_schedules(variants, couplings, at)]
     alone = [settle(variant, couplings)[1].end_ns[at] for variant in variants]
     assert np.array_equal(together, alone)
-    assert settle_batch([], couplings, at).shape == (0, 2)
+    assert list(settled_schedules([], couplings, at)) == []
