@@ -32,13 +32,19 @@ from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
+Load = Callable[[Path], Scenario]
+"""How a scenario file is read."""
 
-def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenario:
+
+def scenario_of(
+    order: Sequence[Typed], said: Recorded = NOTHING_SAID, load: Load = load_scenario
+) -> Scenario:
     """The scenario that the options spell, in their order.
 
     Args:
         order: the options as typed.
         said: what they say of the recorded machine; it goes before what files say.
+        load: reads scenario files.
 
     Raises:
         UsageError: a value is malformed.
@@ -47,7 +53,7 @@ def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenar
     scenario = Scenario()
     for typed in order:
         if typed.name == "scenario":
-            scenario = scenario.followed_by(load_scenario(Path(typed.value)))
+            scenario = scenario.followed_by(load(Path(typed.value)))
         elif typed.name in WHAT_IFS:
             scenario = scenario.then(WHAT_IFS[typed.name](typed.value))
     return replace(scenario, base=said.over(scenario.base))
@@ -59,14 +65,18 @@ BASE_OPTIONS = {
 """Options that describe the recorded machine, and the field that each of them fills."""
 
 
-def scenario_in(order: Sequence[Typed]) -> Scenario:
+def scenario_in(order: Sequence[Typed], load: Load = load_scenario) -> Scenario:
     """The scenario that options spell, those of the recorded machine among them.
+
+    Args:
+        order: the options as typed.
+        load: reads scenario files.
 
     Raises:
         UsageError: as `scenario_of`.
         ScenarioError: as `scenario_of`.
     """
-    return scenario_of(order, _said_in(order))
+    return scenario_of(order, _said_in(order), load)
 
 
 def _said_in(order: Sequence[Typed]) -> Recorded:

@@ -66,6 +66,19 @@ def test_a_point_of_a_sweep_is_what_replay_answers(run: Run) -> None:
     assert point["flags"] == "--network-scale 2 --scale class:gemm=0.5"
 
 
+def test_points_that_say_other_things_of_the_recorded_machine_are_each_answered(run: Run) -> None:
+    one_rank = f"{SAMPLE}/rank3.json.gz"
+    said = ("--base-nvlink", "450GBps,900GBps", "--nvlink", "1800GBps")
+    points = json.loads(run("sweep", one_rank, *said, "--json").out)["points"]
+    for rate, point in zip(("450GBps", "900GBps"), points, strict=True):
+        flags = ("--base-nvlink", rate, "--nvlink", "1800GBps", "--json")
+        alone = json.loads(run(one_rank, *flags).out)["prediction"]
+        assert {name: alone[name] for name in ("step_ns", "low_ns", "high_ns")} == {
+            name: point[name] for name in ("step_ns", "low_ns", "high_ns")
+        }
+    assert points[0]["step_ns"] < points[1]["step_ns"]
+
+
 def test_csv_has_a_row_for_each_point(run: Run) -> None:
     rows = list(csv.DictReader(io.StringIO(run(*SWEEP, "--format", "csv").out)))
     assert [row["network-scale"] for row in rows] == ["0.5", "0.5", "1", "1", "2", "2"]
