@@ -20,8 +20,7 @@ class Slowed:
     longer_ns: int
     assumption: str = ""
 
-    @property
-    def watched(self) -> Int64:
+    def watched(self, plain: TaskGraph) -> Int64:  # noqa: ARG002  (as the protocol has it)
         return np.array([self.task, self.beside])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
@@ -69,8 +68,7 @@ class Restless:
     task: int
     assumption: str = ""
 
-    @property
-    def watched(self) -> Int64:
+    def watched(self, plain: TaskGraph) -> Int64:  # noqa: ARG002  (as the protocol has it)
         return np.array([self.task])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
