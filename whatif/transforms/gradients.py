@@ -70,7 +70,8 @@ def sequences(graph: TaskGraph, chosen: Bool) -> tuple[list[Sequence], int]:
     launched before the first step.
     """
     tasks, calls = graph.tasks, graph.collectives
-    transfer = np.flatnonzero((tasks.kind == TaskKind.TRANSFER) & chosen[tasks.collective])
+    transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
+    transfer = transfer[chosen[tasks.collective[transfer]]]
     transfer = transfer[np.lexsort((transfer, tasks.rank[transfer]))]
     number = tasks.collective[transfer]
     step, met_ns = np.full(len(calls.kind), -1), np.zeros(len(calls.kind), np.int64)

@@ -150,6 +150,13 @@ def test_added_buckets_share_their_link_where_many_are_answered_at_once() -> Non
     assert together[0] > replay(variants[0]).end_ns.max()
 
 
+def test_a_run_without_collectives_says_so() -> None:
+    build = GraphBuilder()
+    build.kernel(0, "gemm", 1_000)
+    applied = recut(build.build(), 1)
+    assert applied.no_effect is not None
+
+
 def test_there_and_back_is_where_it_was() -> None:
     graph = backward([1, 1, 1, 1])
     merged = recut(graph, 2)
