@@ -69,9 +69,10 @@ def sequences(graph: TaskGraph, chosen: Bool) -> tuple[list[Sequence], int]:
     A sequence has the same members at every bucket, sizes that are known, and nothing that was
     launched before the first step.
     """
+    if not chosen.any():
+        return [], 0
     tasks, calls = graph.tasks, graph.collectives
-    transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
-    transfer = transfer[chosen[tasks.collective[transfer]]]
+    transfer = np.flatnonzero((tasks.kind == TaskKind.TRANSFER) & chosen[tasks.collective])
     transfer = transfer[np.lexsort((transfer, tasks.rank[transfer]))]
     number = tasks.collective[transfer]
     step, met_ns = np.full(len(calls.kind), -1), np.zeros(len(calls.kind), np.int64)
