@@ -37,7 +37,7 @@ from whatif.scenario import Scenario
 from whatif.solve import Knob
 from whatif.solve import solve as solved
 from whatif.study import Study, study
-from whatif.sweep import Point
+from whatif.sweep import Point, Unchanged
 from whatif.sweep import sweep as swept
 from whatif.transforms.absent import with_modelled_transfers
 from whatif.unprofiled import Unprofiled, without_profiler
@@ -113,22 +113,20 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
     """
     began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
-        built = build(run.store, ranks=window.ranks, steps=window.steps)
+        as_read, facts = _graph_of(run, window)
         fetching = find_fetching(run.store)
-        flops = find_flops(run.store, built.graph, built.facts)
-        work = find_kernel_work(run.store, built.graph.names, built.facts)
+        flops = find_flops(run.store, as_read, facts)
         reading = _reading(run)
-    graph, unprofiled = with_modelled_transfers(built.graph, scenario.base), None
-    graph = replace(graph, work=work)
-    base = baseline(graph, built.facts)
-    run_reading = read_run(graph, base, built.facts, fetching)
+    graph = with_modelled_transfers(as_read, scenario.base)
+    base, unprofiled = baseline(graph, facts), None
+    run_reading = read_run(graph, base, facts, fetching)
     if unprofiled_step_ns is not None:
         graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
     asked = study(graph, base, scenario) if scenario.transforms else None
     saving = short_levers(graph, base) if with_levers else None
     return Findings(
         graph=graph,
-        facts=built.facts,
+        facts=facts,
         baseline=base,
         breakdown=breakdown(graph, base.schedule),
         run=run_reading,
@@ -145,17 +143,29 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
 class Replayed:
     """A run that was read and replayed once, to be asked many what-ifs."""
 
+    recorded: Recorded
+    """What was said of the recorded machine."""
     graph: TaskGraph
     facts: GraphFacts
     baseline: Baseline
     unprofiled: Unprofiled | None
     reading: Reading
+    as_read: TaskGraph
+    """Before what is said of the machine bounds transfers, and before the host is scaled."""
 
     @property
     def told(self) -> RunFacts:
         """What every answer says of it."""
         failed = len(self.reading.failed)
         return run_facts(self.graph, self.facts, self.baseline, files_failed=failed)
+
+    def on(self, recorded: Recorded) -> Unchanged:
+        """The run and its replay, were something else said of the recorded machine."""
+        if recorded == self.recorded:
+            return self.graph, self.baseline
+        step_ns = None if self.unprofiled is None else self.unprofiled.step_ns
+        graph, base, _ = _replayed(self.as_read, self.facts, recorded, step_ns)
+        return graph, base
 
 
 def replay_run(
@@ -180,21 +190,36 @@ def replay_run(
     """
     began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
-        built = build(run.store, ranks=window.ranks, steps=window.steps)
-        work = find_kernel_work(run.store, built.graph.names, built.facts)
+        as_read, facts = _graph_of(run, window)
         reading = _reading(run)
-    graph, unprofiled = with_modelled_transfers(built.graph, recorded), None
-    graph = replace(graph, work=work)
-    base = baseline(graph, built.facts)
-    if unprofiled_step_ns is not None:
-        graph, base, unprofiled = without_profiler(graph, base, unprofiled_step_ns)
+    graph, base, unprofiled = _replayed(as_read, facts, recorded, unprofiled_step_ns)
     return Replayed(
+        recorded=recorded,
         graph=graph,
-        facts=built.facts,
+        facts=facts,
         baseline=base,
         unprofiled=unprofiled,
         reading=replace(reading, seconds=perf_counter() - began),
+        as_read=as_read,
     )
+
+
+def _graph_of(run: pipeline.Run, window: Window) -> tuple[TaskGraph, GraphFacts]:
+    """The graph of a part of a run, with what its kernels compute and move."""
+    built = build(run.store, ranks=window.ranks, steps=window.steps)
+    work = find_kernel_work(run.store, built.graph.names, built.facts)
+    return replace(built.graph, work=work), built.facts
+
+
+def _replayed(
+    as_read: TaskGraph, facts: GraphFacts, recorded: Recorded, unprofiled_step_ns: Nanos | None
+) -> tuple[TaskGraph, Baseline, Unprofiled | None]:
+    """The graph that what-ifs start from, its replay, and what was done to the host."""
+    graph = with_modelled_transfers(as_read, recorded)
+    base = baseline(graph, facts)
+    if unprofiled_step_ns is None:
+        return graph, base, None
+    return without_profiler(graph, base, unprofiled_step_ns)
 
 
 def levers(run: Replayed, scenario: Scenario = UNCHANGED) -> LeversAnswer:
@@ -218,7 +243,7 @@ def sweep(
     Raises:
         ScenarioError: no point fits the run.
     """
-    found = swept(run.graph, run.baseline, points, ranges=ranges, progress=progress)
+    found = swept(run.on, points, ranges=ranges, progress=progress)
     return sweep_answer(run.told, found)
 
 
@@ -236,11 +261,13 @@ class Goal:
             raise UsageError("a goal is --speedup or --step, one of them", hint="--speedup 1.3")
         if self.speedup is not None and not 0 < self.speedup < float("inf"):
             raise UsageError(f"`{self.speedup:g}` is no speedup", hint="for example --speedup 1.3")
+        if self.step_ns is not None and self.step_ns < 1:
+            raise UsageError(f"{self.step_ns} ns is no step", hint="for example --step 30ms")
 
     def in_ns(self, replayed_ns: Nanos) -> Nanos:
-        """The step that meets it."""
+        """The longest step that meets it, at least 1 ns."""
         if self.speedup is not None:
-            return Nanos(int(replayed_ns / self.speedup))
+            return Nanos(max(int(replayed_ns / self.speedup), 1))
         assert self.step_ns is not None, "one of the two is given"
         return self.step_ns
 

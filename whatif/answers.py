@@ -1,6 +1,6 @@
 """Variants of one run replayed, with what runs at the same time taken into account."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,28 +72,24 @@ class Answers:
         """Boundaries of the steps of a variant."""
         return step_times(*self.settled(plain))
 
-    def step_times_of_all(self, plain: Sequence[TaskGraph]) -> list[StepTimes]:
-        """The same for many, at once."""
-        return [times for times, _ in self.told_of_all(plain, with_words=False)]
-
     def told_of_all(self, plain: Sequence[TaskGraph], *, with_words: bool = True) -> list[Told]:
-        """The same with what is taken for granted about each."""
-        found: dict[int, Told] = {}
+        """The same for many at once, with what is taken for granted about each."""
         graphs = plain if self.residuals else _without_residuals(plain)
+        found: dict[int, Told] = {}
         for places in _alike(graphs):
-            some = [graphs[place] for place in places]
-            at = some[0].boundaries.task
-            if self.couplings:
-                for place, schedule in zip(
-                    places, settled_schedules(some, self.couplings, at), strict=True
-                ):
-                    times = step_times_of_ends(graphs[place], schedule.end_ns[at])
-                    words = self.assumptions(graphs[place], schedule) if with_words else ()
-                    found[place] = (times, words)
-            else:
-                for place, ends_ns in zip(places, replay_batch(some, at), strict=True):
-                    found[place] = (step_times_of_ends(graphs[place], ends_ns), ())
+            told = self._told_of_alike([graphs[place] for place in places], with_words=with_words)
+            found.update(zip(places, told, strict=True))
         return [found[place] for place in range(len(plain))]
+
+    def _told_of_alike(self, some: Sequence[TaskGraph], *, with_words: bool) -> Iterator[Told]:
+        at = some[0].boundaries.task
+        if not self.couplings:
+            for graph, ends_ns in zip(some, replay_batch(some, at), strict=True):
+                yield step_times_of_ends(graph, ends_ns), ()
+            return
+        for graph, schedule in zip(some, settled_schedules(some, self.couplings, at), strict=True):
+            words = self.assumptions(graph, schedule) if with_words else ()
+            yield step_times_of_ends(graph, schedule.end_ns[at]), words
 
 
 def _alike(graphs: Sequence[TaskGraph]) -> Iterable[list[int]]:

@@ -137,7 +137,9 @@ def lever_table(graph: TaskGraph, baseline: Baseline, scenario: Scenario = UNCHA
     for (candidate, strength), lever in zip(asked, found, strict=True):
         if lever is not None:
             moved.setdefault(candidate.what, {})[strength] = lever
-    rows = [LeverRow(what=what, moved=some) for what, some in moved.items()]
+    rows = [
+        LeverRow(what=what, moved=some) for what, some in moved.items() if Strength.LIMIT in some
+    ]
     worth = [row for row in rows if row.ranked_by.saving_ns >= max(noise_ns, 1)]
     return LeverTable(
         base=base,

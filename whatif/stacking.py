@@ -88,8 +88,8 @@ class Stacking:
             lambda pair: pair[0] == pair[1],
             zip(scenario.transforms, self._last.transforms, strict=False),
         )
-        kept = len(list(alike)) if scenario.base == self._last.base else 0
-        layers = self._layers[: kept + 1]
+        is_same_machine = scenario.base == self._last.base
+        layers = self._layers[: len(list(alike)) + 1] if is_same_machine else []
         self._last, self._layers = Scenario(), []
         if not layers:
             context = Context(bound=self._bound, recorded=scenario.base)

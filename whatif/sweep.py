@@ -9,11 +9,13 @@ from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from whatif.answers import Answers
 from whatif.many import Answer, Ranges, outcomes
+from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import readings_of
 from whatif.transforms.registry import Transform
 
-MOST_POINTS = 10_000
+Unchanged = tuple[TaskGraph, Baseline]
+"""A run as it was, and its replay."""
 FULL_RANGE_TASKS = 1_000_000_000
 """Tasks times points up to which each point gets its full range: about a minute on two cores."""
 COUPLED_RANGE_TASKS = 100_000_000
@@ -57,8 +59,7 @@ def ranges_for(graph: TaskGraph, baseline: Baseline, n_points: int) -> Ranges:
 
 
 def sweep(
-    graph: TaskGraph,
-    baseline: Baseline,
+    run_on: Callable[[Recorded], Unchanged],
     points: Sequence[Point],
     *,
     ranges: Ranges | None = None,
@@ -66,14 +67,34 @@ def sweep(
 ) -> Sweep:
     """Replay every point; one that does not fit the run says why and leaves the others alone.
 
+    Args:
+        run_on: the unchanged run, as what points say of the recorded machine lets it be read.
+        points: at least one.
+        ranges: how much is replayed for the range of each.
+        progress: told the share that is done.
+
     Raises:
         ScenarioError: no point fits.
     """
-    readings = readings_of(graph)
-    chosen = ranges or ranges_for(graph, baseline, len(points))
-    scenarios = [point.scenario for point in points]
-    answers = outcomes(readings, baseline, scenarios, ranges=chosen, progress=progress)
-    refused = [answer for answer in answers if isinstance(answer, ScenarioError)]
-    if refused and len(refused) == len(answers):
+    chosen = ranges or ranges_for(*run_on(points[0].scenario.base), len(points))
+    places_of: dict[Recorded, list[int]] = {}
+    for place, point in enumerate(points):
+        places_of.setdefault(point.scenario.base, []).append(place)
+    found: dict[int, Answer] = {}
+    for recorded, places in places_of.items():
+        graph, baseline = run_on(recorded)
+
+        def so_far(share: float, done: int = len(found), new: int = len(places)) -> None:
+            progress((done + share * new) / len(points))
+
+        some = [points[place].scenario for place in places]
+        answers = outcomes(readings_of(graph), baseline, some, ranges=chosen, progress=so_far)
+        found.update(zip(places, answers, strict=True))
+    refused = [answer for answer in found.values() if isinstance(answer, ScenarioError)]
+    if refused and len(refused) == len(points):
         raise refused[0]
-    return Sweep(points=tuple(points), answers=tuple(answers), ranges=chosen)
+    return Sweep(
+        points=tuple(points),
+        answers=tuple(found[place] for place in range(len(points))),
+        ranges=chosen,
+    )

@@ -49,11 +49,13 @@ def solve(
     """
     from replay import api
     from replay.cli.knobs import dial_of
+    from replay.cli.what_ifs import require_use_of_base
     from whatif.report.answer import to_json
     from whatif.report.solve import render_solve
 
     goal = api.Goal(speedup=speedup, step_ns=parse_step_time(step))
     dial = dial_of(vary, typed(ctx))
+    require_use_of_base(typed(ctx), [dial.knob.scenario(1)])
     part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     step_ns = parse_step_time(unprofiled_step)
     with console.progress() as progress:

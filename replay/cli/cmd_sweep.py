@@ -73,11 +73,13 @@ def sweep(
     """
     from replay import api
     from replay.cli.points import axes_of, points_of
+    from replay.cli.what_ifs import require_use_of_base
     from whatif.many import Ranges
 
     if html is not None and not html.parent.is_dir():
         raise UsageError(f"`{html.parent}` is no folder", hint="give --html another path")
     points = points_of(axes_of(typed(ctx)), most)
+    require_use_of_base(typed(ctx), (point.scenario for point in points))
     part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
     step_ns = parse_step_time(unprofiled_step)
     ranges = None if range_ is RangeChoice.AUTO else Ranges(str(range_))

@@ -248,7 +248,7 @@ def whatif(
     sync.
     """
     from replay.api import Window, examine
-    from replay.cli.what_ifs import scenario_in
+    from replay.cli.what_ifs import require_use_of_base, scenario_in
     from whatif.models.hardware import extended_by
     from whatif.report.answer import to_json
     from whatif.report.rates import Workload
@@ -257,6 +257,7 @@ def whatif(
 
     ctx.with_resource(extended_by(own_hardware))
     asked = scenario_in(typed(ctx))
+    require_use_of_base(typed(ctx), [asked])
     if save_scenario is not None:
         _save(asked, save_scenario)
     as_json = json or format_ is options.AnswerFormat.JSON

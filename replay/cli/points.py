@@ -1,6 +1,7 @@
 """The options of `replay sweep` -> a grid of scenarios."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from replay.cli.asked import Asked, asked
 from replay.cli.lists import NONE, values_of
 from replay.cli.stack import Typed
 from replay.cli.what_ifs import scenario_in
+from whatif.scenario import load_scenario
 from whatif.sweep import Point
 
 
@@ -78,6 +80,7 @@ def points_of(axes: Sequence[Axis], most: int) -> list[Point]:
 
 def _points(axes: Sequence[Axis]) -> Iterator[Point]:
     swept = [len(axis.values) > 1 for axis in axes]
+    load = cache(load_scenario)  # each file once, not at every point
     for values in product(*(axis.values for axis in axes)):
         order = [
             Typed(axis.asked.name, value)
@@ -89,4 +92,4 @@ def _points(axes: Sequence[Axis]) -> Iterator[Point]:
             for axis, value, shown in zip(axes, values, swept, strict=True)
             if shown
         }
-        yield Point(at=at, scenario=scenario_in(order))
+        yield Point(at=at, scenario=scenario_in(order, load))

@@ -1,6 +1,6 @@
 """Options as typed -> a scenario: each what-if flag is one transform, each file its transforms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +32,30 @@ from whatif.transforms.scale import Scale
 from whatif.transforms.stragglers import NoStragglers
 from whatif.transforms.wan import Wan
 
+Load = Callable[[Path], Scenario]
+"""How a scenario file is read."""
 
-def scenario_of(order: Sequence[Typed], said: Recorded = NOTHING_SAID) -> Scenario:
+
+def scenario_of(
+    order: Sequence[Typed], said: Recorded = NOTHING_SAID, load: Load = load_scenario
+) -> Scenario:
     """The scenario that the options spell, in their order.
 
     Args:
         order: the options as typed.
         said: what they say of the recorded machine; it goes before what files say.
+        load: reads scenario files.
 
     Raises:
-        UsageError: a value is malformed, or a machine is described and no what-if asks for it.
+        UsageError: a value is malformed.
         ScenarioError: a scenario file is wrong.
     """
     scenario = Scenario()
     for typed in order:
         if typed.name == "scenario":
-            scenario = scenario.followed_by(load_scenario(Path(typed.value)))
+            scenario = scenario.followed_by(load(Path(typed.value)))
         elif typed.name in WHAT_IFS:
             scenario = scenario.then(WHAT_IFS[typed.name](typed.value))
-    if said.is_given and not any(asks_for_machine(change) for change in scenario.transforms):
-        raise UsageError(
-            f"options of the recorded machine change nothing by themselves ({said.flags})",
-            hint="they tell a what-if like --nvlink RATE what the recorded run had",
-        )
     return replace(scenario, base=said.over(scenario.base))
 
 
@@ -64,18 +65,41 @@ BASE_OPTIONS = {
 """Options that describe the recorded machine, and the field that each of them fills."""
 
 
-def scenario_in(order: Sequence[Typed]) -> Scenario:
+def scenario_in(order: Sequence[Typed], load: Load = load_scenario) -> Scenario:
     """The scenario that options spell, those of the recorded machine among them.
+
+    Args:
+        order: the options as typed.
+        load: reads scenario files.
 
     Raises:
         UsageError: as `scenario_of`.
         ScenarioError: as `scenario_of`.
     """
+    return scenario_of(order, _said_in(order), load)
+
+
+def _said_in(order: Sequence[Typed]) -> Recorded:
     given = [(name, value) for name, value in order if name in BASE_OPTIONS]
     said: dict[str, Any] = {BASE_OPTIONS[name]: value for name, value in given}
     if "gpus_per_node" in said:
         said["gpus_per_node"] = int(said["gpus_per_node"])
-    return scenario_of(order, Recorded(**said))
+    return Recorded(**said)
+
+
+def require_use_of_base(order: Sequence[Typed], scenarios: Iterable[Scenario]) -> None:
+    """Refuse options of the recorded machine that no what-if of any scenario asks for.
+
+    Raises:
+        UsageError: they would change nothing.
+    """
+    changes = (change for scenario in scenarios for change in scenario.transforms)
+    given = [f"--{name.replace('_', '-')} {text}" for name, text in order if name in BASE_OPTIONS]
+    if given and not any(map(asks_for_machine, changes)):
+        raise UsageError(
+            f"options of the recorded machine change nothing by themselves ({' '.join(given)})",
+            hint="they tell a what-if like --nvlink RATE what the recorded run had",
+        )
 
 
 def _nvlink(value: str) -> Transform:

@@ -34,9 +34,8 @@ class Coupling(Protocol):
     def assumption(self) -> str:
         """What it takes for granted, in words, for an answer that it changed."""
 
-    @property
-    def watched(self) -> Int64:
-        """Tasks whose times it looks at: the only ones that `schedule` need have."""
+    def watched(self, plain: TaskGraph) -> Int64:
+        """Tasks of a variant whose times it looks at: all that `schedule` need have."""
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Duration of every task when all runs as in `schedule`, ns.
@@ -66,36 +65,32 @@ def settle(
     return settling.graph, settling.schedule
 
 
-def settle_batch(
-    plain: Sequence[TaskGraph], couplings: Sequence[Coupling], at: Int32 | Int64
-) -> Int64:
-    """Ends of the tasks `at` in many variants of one graph, each as `settle` would give them.
-
-    Beside the graphs and the answer, the work takes up to 550 bytes per task and processor.
-
-    Returns:
-        Nanoseconds, shape (graphs, tasks asked for).
-    """
-    ends_ns = np.empty((len(plain), len(at)), np.int64)
-    for place, schedule in enumerate(settled_schedules(plain, couplings, at)):
-        ends_ns[place] = schedule.end_ns[at]
-    return ends_ns
-
-
 def settled_schedules(
     plain: Sequence[TaskGraph], couplings: Sequence[Coupling], at: Int32 | Int64
 ) -> Iterator[Schedule]:
-    """The schedules that many variants of one graph settle at, in their order.
+    """The schedules that many variants of one graph settle at, in their order, as `settle` would.
 
     They have the times of the tasks `at` and of those that a coupling watches, and of no others.
+    Beside the graphs, the work takes up to 550 bytes per task and processor.
     """
-    watched = np.unique(np.concatenate([at, *(coupling.watched for coupling in couplings)]))
     together = WIDTH * (os.cpu_count() or 1)
     for first in range(0, len(plain), together):
-        settling = [_Settling(graph, couplings) for graph in plain[first : first + together]]
+        some = plain[first : first + together]
+        settling = [_Settling(graph, couplings) for graph in some]
+        watched = _watched(some, couplings, at)
         while pending := [each for each in settling if each.attempt is not None]:
             _see_all(pending, watched)
         yield from (each.schedule for each in settling)
+
+
+def _watched(plain: Sequence[TaskGraph], couplings: Sequence[Coupling], at: Int32 | Int64) -> Int64:
+    """The tasks `at`, and those that a coupling watches in one of the variants."""
+    chosen = np.zeros(plain[0].n_tasks, bool)
+    chosen[at] = True
+    for graph in plain:
+        for coupling in couplings:
+            chosen[coupling.watched(graph)] = True
+    return np.flatnonzero(chosen)
 
 
 def _see_all(pending: Sequence["_Settling"], watched: Int64) -> None:

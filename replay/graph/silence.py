@@ -241,8 +241,8 @@ def _places(recorded: Recorded, parts: Segments, chosen: Int64) -> Int64:
     number = _place_of_names(recorded.names)
     before = number[host.name[parts.before[chosen]]]
     inside = take(number, take(host.name, parts.row[chosen]))
-    places = np.stack([before, inside], axis=1)
-    return np.unique(places, axis=0, return_inverse=True)[1].astype(np.int64)
+    both = before * (number.max(initial=0) + 2) + inside + 1
+    return np.unique(both, return_inverse=True)[1].astype(np.int64)
 
 
 def _place_of_names(names: Sequence[str]) -> Int64:

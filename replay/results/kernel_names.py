@@ -11,9 +11,12 @@ _DTYPES: tuple[tuple[ElementType, re.Pattern[str]], ...] = tuple(
         (ElementType.FP8, r"(?i)fp8|float8|e4m3|e5m2|nvjet_[qr]|f8f8|_f8[bhs]?|Cijk_\w*_(F8|B8)"),
         (ElementType.INT8, r"(?i)int8|i8816|_s8_|imma|Cijk_\w*_I8"),
         (ElementType.BF16, r"(?i)bf16|bfloat16|nvjet_t|Cijk_\w*?_(BB|B_B)S?_"),
-        (ElementType.FP16, r"(?i)fp16|half|884gemm|_h\d+gemm|f16f16|nvjet_h|Cijk_\w*?_(H[HS]|H_)"),
-        (ElementType.TF32, r"(?i)tf32|s1688gemm|s1688|nvjet_s|xf32|Cijk_\w*_(SX|X)"),
-        (ElementType.FP64, r"(?i)dgemm|d884|double|Cijk_\w*?_(DB|D_B)_"),
+        (
+            ElementType.FP16,
+            r"(?i)fp16|half|_f16|[^d]884gemm|_h\d+gemm|nvjet_h|Cijk_\w*?_H[HS_]",
+        ),
+        (ElementType.TF32, r"(?i)tf32|s1688|nvjet_s|xf32|Cijk_\w*_(SX|X)"),
+        (ElementType.FP64, r"(?i)dgemm|d884|f64f64|double|Cijk_\w*?_(DB|D_B)_"),
         (ElementType.FP32, r"(?i)sgemm|scudnn|<float|ffma|simt|_f32_sm\d|Cijk_\w*?_(SB|S_B)_"),
     )
 )

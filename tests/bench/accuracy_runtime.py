@@ -22,6 +22,7 @@ from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.build import build
 from replay.results.fidelity import Baseline, baseline
 from replay.results.metrics import step_times
+from tests.bench.tables import Table
 from whatif.couplings.slowdown import as_recorded, observe
 from whatif.jitter import spread
 from whatif.models.overlap import (
@@ -301,7 +302,7 @@ def _slowdown_lines(rows: Sequence[tuple[str, HeldOut]]) -> Iterator[str]:
         "total, as alone",
         "with the model",
     )
-    yield from _table(head, table)
+    yield from Table(head=head, rows=tuple(table)).lines()
     yield ""
     yield (
         "The model never speeds a kernel up: those of mi300_resnet_ddp are faster beside "
@@ -329,7 +330,7 @@ def _host_lines(rows: Sequence[HostSpeed]) -> Iterator[str]:
         for row in rows
     ]
     head = ("recorded", "predicted", "what if", "answer", "range", "measured", "error")
-    yield from _table(head, table)
+    yield from Table(head=head, rows=tuple(table)).lines()
 
 
 def _tail_lines(rows: Sequence[Tail]) -> Iterator[str]:
@@ -353,14 +354,8 @@ def _jitter_lines(rows: Sequence[tuple[str, Drawn]]) -> Iterator[str]:
     )
     yield ""
     table = [(name, f"{row.steps}", f"{row.inside}", f"{row.width_frac:.1%}") for name, row in rows]
-    yield from _table(("set", "steps", "inside", "width of the range"), table)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(head) + " |"
-    yield "|---|" + "---:|" * (len(head) - 1)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
+    head = ("set", "steps", "inside", "width of the range")
+    yield from Table(head=head, rows=tuple(table)).lines()
 
 
 def _graphs(folder: Path) -> Iterator[tuple[str, TaskGraph]]:

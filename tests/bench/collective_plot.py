@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tests.bench.svg import COLOURS, drawing
+
 WIDTH, HEIGHT, LEFT, TOP, LEGEND = 560, 320, 60, 20, 250
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f")
 FIRST, LAST = 1 << 10, 1 << 34
 LEAST, MOST = 0.25, 4.0
 TICKS = {1 << 10: "1 KiB", 1 << 16: "64 KiB", 1 << 20: "1 MiB", 1 << 26: "64 MiB", 1 << 32: "4 GiB"}
@@ -24,12 +25,7 @@ def ratios_by_size(lines: Mapping[str, Line]) -> str:
         path = " ".join(f"{_x(size):.1f},{_y(ratio):.1f}" for size, ratio in points)
         drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     width, height = LEFT + WIDTH + LEGEND, TOP + HEIGHT + 50
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="12">'
-    )
-    back = f'<rect width="{width}" height="{height}" fill="white"/>'
-    return "\n".join((head, back, *drawn, "</svg>", ""))
+    return drawing(width, height, drawn)
 
 
 def _frame() -> Iterator[str]:

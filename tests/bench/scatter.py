@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tests.bench.svg import COLOURS, drawing
+
 SIZE, LEFT, TOP, LEGEND = 480, 60, 20, 230
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f")
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 Point = tuple[float, float]
 
@@ -24,12 +25,7 @@ def scatter(points: Mapping[str, Sequence[Point]], across: str, up: str) -> str:
             at = f'cx="{_x(first, low, high):.1f}" cy="{_y(second, low, high):.1f}"'
             lines.append(f'<circle {at} r="2.5" fill="{colour}" fill-opacity="0.6"/>')
     width, height = LEFT + SIZE + LEGEND, TOP + SIZE + 50
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="12">'
-    )
-    back = f'<rect width="{width}" height="{height}" fill="white"/>'
-    return "\n".join((head, back, *lines, "</svg>", ""))
+    return drawing(width, height, lines)
 
 
 def _frame(low: float, high: float, across: str, up: str) -> Iterator[str]:

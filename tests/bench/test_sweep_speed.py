@@ -86,7 +86,7 @@ def main(ranges: str) -> None:
         }
     )
     began = time.perf_counter()
-    found = sweep(graph, baseline, points, ranges=Ranges(ranges))
+    found = sweep(lambda _: (graph, baseline), points, ranges=Ranges(ranges))
     steps = {answer.step_ns for answer in found.answers if not isinstance(answer, Exception)}
     answer = {
         "tasks": graph.n_tasks,

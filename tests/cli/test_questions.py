@@ -66,6 +66,19 @@ def test_a_point_of_a_sweep_is_what_replay_answers(run: Run) -> None:
     assert point["flags"] == "--network-scale 2 --scale class:gemm=0.5"
 
 
+def test_points_that_say_other_things_of_the_recorded_machine_are_each_answered(run: Run) -> None:
+    one_rank = f"{SAMPLE}/rank3.json.gz"
+    said = ("--base-nvlink", "450GBps,900GBps", "--nvlink", "1800GBps")
+    points = json.loads(run("sweep", one_rank, *said, "--json").out)["points"]
+    for rate, point in zip(("450GBps", "900GBps"), points, strict=True):
+        flags = ("--base-nvlink", rate, "--nvlink", "1800GBps", "--json")
+        alone = json.loads(run(one_rank, *flags).out)["prediction"]
+        assert {name: alone[name] for name in ("step_ns", "low_ns", "high_ns")} == {
+            name: point[name] for name in ("step_ns", "low_ns", "high_ns")
+        }
+    assert points[0]["step_ns"] < points[1]["step_ns"]
+
+
 def test_csv_has_a_row_for_each_point(run: Run) -> None:
     rows = list(csv.DictReader(io.StringIO(run(*SWEEP, "--format", "csv").out)))
     assert [row["network-scale"] for row in rows] == ["0.5", "0.5", "1", "1", "2", "2"]
@@ -125,6 +138,24 @@ def test_what_cannot_be_reached_names_the_bound_and_is_an_answer(run: Run) -> No
     outcome = run("solve", SAMPLE, "--step", "1us", "--vary", "network-scale")
     assert outcome.code == 0
     assert re.search(r"cannot be reached with --network-scale: bound \d\.\d{3}x", outcome.out)
+
+
+def test_a_goal_beyond_all_measure_is_out_of_reach(run: Run) -> None:
+    outcome = run("solve", SAMPLE, "--speedup", "1e12", "--vary", "network-scale")
+    assert outcome.code == 0
+    assert "cannot be reached" in outcome.out
+
+
+def test_levers_and_points_use_what_is_said_of_the_recorded_machine(run: Run) -> None:
+    said = ("--base-nvlink", "450GBps")
+    assert run("levers", SAMPLE, *said).code == 0
+    points = json.loads(run("sweep", SAMPLE, "--nvlink", "none,900", *said, "--json").out)["points"]
+    assert [point["step_ns"] for point in points] == [
+        json.loads(run(SAMPLE, "--json").out)["baseline"]["replayed_ns"],
+        predicted(run, "--nvlink", "900GBps", *said)["step_ns"],
+    ]
+    assert run("sweep", SAMPLE, "--network-scale", "1,2", *said).code == 2
+    assert run("solve", SAMPLE, "--speedup", "1.1", "--vary", "network-scale", *said).code == 2
 
 
 @pytest.mark.parametrize("goal", [(), ("--speedup", "2", "--step", "1ms"), ("--speedup", "0")])

@@ -9,7 +9,7 @@ import typer
 from ingest.errors import UsageError
 from replay.cli.cmd_whatif import whatif
 from replay.cli.stack import KEY, StackedCommand
-from replay.cli.what_ifs import scenario_of
+from replay.cli.what_ifs import require_use_of_base, scenario_in, scenario_of
 from tests.cli.calls import Run
 from whatif.recorded import Recorded
 from whatif.scenario import load_scenario
@@ -121,8 +121,11 @@ def test_a_malformed_value_is_a_mistake_of_usage(order: tuple[tuple[str, str], .
 
 
 def test_a_base_without_a_link_to_change_is_refused() -> None:
-    with pytest.raises(UsageError, match="change nothing by themselves"):
-        scenario_of(_as_typed((("network_scale", "2"),)), Recorded(nvlink="900GBps"))
+    order = _as_typed((("network_scale", "2"), ("base_nvlink", "900GBps")))
+    with pytest.raises(UsageError, match=r"change nothing by themselves .--base-nvlink 900GBps"):
+        require_use_of_base(order, [scenario_in(order)])
+    several = [scenario_in(order), scenario_in(_as_typed((("nvlink", "x2"),)))]
+    require_use_of_base(order, several)
 
 
 @pytest.mark.parametrize(

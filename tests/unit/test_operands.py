@@ -122,6 +122,19 @@ def test_no_input_breaks_it(name: str, dims: list, types: list) -> None:
         ("nvjet_rqsss_144x128_128x6_1x2_h_bz_coopA_algo2_TNN", ElementType.FP8, (144, 128)),
         ("volta_scudnn_128x64_relu_interior_nn_v1", ElementType.FP32, (128, 64)),
         ("void cudnn::detail::dgrad_engine<float, 512, 6>(int)", ElementType.FP32, (0, 0)),
+        ("cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1", ElementType.FP64, (64, 64)),
+        (
+            "cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x3_tn",
+            ElementType.FP16,
+            (256, 128),
+        ),
+        ("cutlass_75_tensorop_s1688gemm_f16_256x128_nt_align8", ElementType.FP16, (256, 128)),
+        (
+            "sm90_xmma_gemm_f16f32_f16f32_f32_tn_n_tilesize128x128x64",
+            ElementType.FP16,
+            (128, 128),
+        ),
+        ("sm80_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x64x16", ElementType.FP64, (64, 64)),
         ("attn_fwd", ElementType.UNKNOWN, (0, 0)),
     ],
 )

@@ -17,11 +17,10 @@ def added_transfers(plain: TaskGraph, recorded: Int64) -> tuple[Int64, Int64]:
         recorded: some transfers of the unchanged run.
     """
     tasks = plain.tasks
-    none = np.zeros(0, np.int64)
-    if not len(recorded):
-        return none, none
-    added = np.arange(int(recorded.max()) + 1, plain.n_tasks)
-    added = added[tasks.kind[added] == TaskKind.TRANSFER]
+    behind = int(recorded.max()) + 1 if len(recorded) else plain.n_tasks
+    added = behind + np.flatnonzero(tasks.kind[behind:] == TaskKind.TRANSFER)
+    if not len(added):
+        return added, added
     order = np.argsort(tasks.slice_id[recorded], kind="stable")
     known = tasks.slice_id[recorded[order]]
     place = np.minimum(np.searchsorted(known, tasks.slice_id[added]), len(known) - 1)

@@ -39,10 +39,9 @@ class Contention:
         """In words."""
         return "transfers that overlap on one link share it: their bytes, not their latency"
 
-    @property
-    def watched(self) -> Int64:
-        """All of them."""
-        return self.task
+    def watched(self, plain: TaskGraph) -> Int64:
+        """All of them, and those that a scenario added."""
+        return self._with_added(plain).task
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations with the transfers sharing their links as they overlap in `schedule`."""

@@ -70,10 +70,10 @@ class HostOverlap:
             "operators of this run did; the range also holds the answer without that"
         )
 
-    @property
-    def watched(self) -> Int64:
+    def watched(self, plain: TaskGraph) -> Int64:
         """Host work and transfers."""
-        return np.concatenate([ids for rank in self.ranks for ids in (rank.task, rank.transfer)])
+        ranks = [rank.with_added(plain) for rank in self.ranks]
+        return np.concatenate([ids for rank in ranks for ids in (rank.task, rank.transfer)])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations of host work beside the transfers of `schedule`."""

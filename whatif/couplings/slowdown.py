@@ -38,18 +38,15 @@ class SlowdownBesideComm:
     """Dense number of the device of each of them."""
     speed: Int64
     """Of each kernel in each state and in NOTHING, FULL_SPEED alone."""
-    communication: Int64
-    """Tasks that the kernels may run beside."""
     dur_ns: Int64
     """As recorded."""
     work: Int64
     """Of each kernel as recorded; FULL_SPEED x duration where it ran alone."""
     found: Slowdown
 
-    @property
-    def watched(self) -> Int64:
+    def watched(self, plain: TaskGraph) -> Int64:
         """The kernels, and the communication of all devices."""
-        return np.concatenate([self.task, self.communication])
+        return np.concatenate([self.task, communication(plain)])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Duration of every task when communication runs beside it as in `schedule`, ns."""
@@ -119,7 +116,6 @@ def slowdown_beside_comm(graph: TaskGraph, schedule: Schedule) -> SlowdownBeside
         task=task,
         device=device,
         speed=speed,
-        communication=communication(graph),
         dur_ns=dur_ns,
         work=work,
         found=found,

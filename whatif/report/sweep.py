@@ -12,7 +12,6 @@ from whatif.sweep import Point, Sweep
 
 _NUMBER = re.compile(r"[xX+]?(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(?P<unit>[A-Za-zµ/]*)")
 """A value that has a place on a numeric axis."""
-FACTOR_UNIT = "x"
 
 
 class AxisFacts(msgspec.Struct, frozen=True, kw_only=True):

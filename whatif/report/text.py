@@ -50,34 +50,28 @@ def render(findings: Findings) -> str:
     """
     assumed = [] if findings.study is None else list(findings.study.assumptions)
     room = LINES - max(len(_listed(assumed)) + 2, FEWEST_NOTES)
-    waits: list[str] = []
-    sections = _sections(findings, [*_bound(findings), *_waits(findings)])
-    if len(_joined(sections)) > room and assumed:
-        sections = sections[:-1]
-    if len(_joined(sections)) > room:
-        bound_at = sections.index([*_bound(findings), *_waits(findings)])
-        sections[bound_at] = list(_bound(findings))
-        waits = list(_waited(findings))
-    lines = _joined(sections)
-    notes = [*assumed, *waits, *_notes(findings)]
+    levers, waits = True, True
+    if len(_lines(findings, levers=levers, waits=waits)) > room:
+        levers = not assumed
+        waits = len(_lines(findings, levers=levers, waits=True)) <= room
+    lines = _lines(findings, levers=levers, waits=waits)
+    notes = [*assumed, *(() if waits else _waited(findings)), *_notes(findings)]
     return "\n".join([*lines, *_notes_that_fit(notes, LINES - len(lines) - 2)]) + "\n"
 
 
-def _sections(findings: Findings, bound: list[str]) -> list[list[str]]:
-    return [
+def _lines(findings: Findings, *, levers: bool, waits: bool) -> list[str]:
+    """All but the notes, an empty line between sections."""
+    sections = (
         list(_read(findings)),
         list(_trust(findings)),
         list(_scenario(findings)),
         list(_steps(findings)),
         list(_ranks(findings)),
-        bound,
+        [*_bound(findings), *(_waits(findings) if waits else ())],
         list(_rates(findings)),
         list(_breakdown(findings)),
-        list(_levers(findings)),
-    ]
-
-
-def _joined(sections: list[list[str]]) -> list[str]:
+        list(_levers(findings)) if levers else [],
+    )
     lines: list[str] = []
     for section in filter(None, sections):
         lines += ["", *section] if lines else section
@@ -290,11 +284,7 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
         folded = list(_folded(f"{label:<9}- ", note))
         if len(lines) + len(folded) > room - (at + 1 < len(notes)):
             left = len(notes) - at
-            return [
-                "",
-                *lines,
-                f"{label:<9}- {left} more: `--json` tells them",
-            ]
+            return ["", *lines, f"{label:<9}- {left} more: `--json` tells them"]
         lines += folded
     return ["", *lines] if lines else []
 

@@ -69,6 +69,8 @@ def sequences(graph: TaskGraph, chosen: Bool) -> tuple[list[Sequence], int]:
     A sequence has the same members at every bucket, sizes that are known, and nothing that was
     launched before the first step.
     """
+    if not chosen.any():
+        return [], 0
     tasks, calls = graph.tasks, graph.collectives
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
     transfer = transfer[chosen[tasks.collective[transfer]]]

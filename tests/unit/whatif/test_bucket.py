@@ -11,6 +11,7 @@ from ingest.vocab import CollectiveKind, Phase, TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import Gradients, TaskGraph
 from tests.builders import GraphBuilder
+from whatif.answers import Answers
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.bucket import BucketMb
 
@@ -28,13 +29,25 @@ def backward(
     told: bool = True,
     outside_ns: int = 0,
     waits_after: int | None = None,
+    beside: bool = False,
 ) -> TaskGraph:
     """A kernel of 100 ms makes each GiB of gradients; a bucket moves after its last kernel.
 
     An optimizer kernel waits for the last bucket; one more for that of number `waits_after`.
-    `told`: the gradients, one GiB each, are recorded as DDP copies them.
+    `told`: the gradients, one GiB each, are recorded as DDP copies them. `beside`: an all-gather of
+    450 ms runs on another stream.
     """
     build = GraphBuilder(ranks=ranks, item_bytes=4)
+    if beside:
+        callers = {rank: build.call(rank, "cudaLaunchKernelExC", CALL_NS) for rank in ranks}
+        build.collective(
+            450_000_000,
+            callers=callers,
+            stream=21,
+            kind=CollectiveKind.ALL_GATHER,
+            size_bytes=GIB,
+            group=(0, 1),
+        )
     copies: list[tuple[int, int]] = []
     last: dict[int, int] = {}
     for number, size_gib in enumerate(buckets_gib):
@@ -125,6 +138,23 @@ def test_larger_buckets_wait_for_all_of_their_gradients() -> None:
 def test_a_bucket_may_end_inside_a_recorded_one_on_both_sides() -> None:
     applied = recut(backward([3, 3]), 2)
     assert close(buckets(applied.graph), [(200, 80), (400, 80), (600, 80)])
+
+
+def test_added_buckets_share_their_link_where_many_are_answered_at_once() -> None:
+    graph = backward([2, 2], beside=True)
+    variants = [recut(graph, 1).graph, recut(graph, 4).graph]
+    assert variants[0].n_tasks > graph.n_tasks
+    answers = Answers.of(graph, replay(graph))
+    together = [int(times.mean_ns) for times, _ in answers.told_of_all(variants)]
+    assert together == [int(answers.step_times(variant).mean_ns) for variant in variants]
+    assert together[0] > replay(variants[0]).end_ns.max()
+
+
+def test_a_run_without_collectives_says_so() -> None:
+    build = GraphBuilder()
+    build.kernel(0, "gemm", 1_000)
+    applied = recut(build.build(), 1)
+    assert applied.no_effect is not None
 
 
 def test_there_and_back_is_where_it_was() -> None:

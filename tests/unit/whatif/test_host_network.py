@@ -142,6 +142,6 @@ def test_many_variants_are_answered_as_each_alone_whatever_their_tasks() -> None
     ]
     variants.insert(1, reduced(10.0))
     answers = Answers.of(graph, replay(graph))
-    together = [int(times.mean_ns) for times in answers.step_times_of_all(variants)]
+    together = [int(times.mean_ns) for times, _ in answers.told_of_all(variants)]
     assert together == [int(answers.step_times(variant).mean_ns) for variant in variants]
-    assert answers.step_times_of_all([]) == []
+    assert answers.told_of_all([]) == []

@@ -6,6 +6,7 @@ from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of, data_parallel
 from whatif.many import Answer, Outcome, Ranges, outcomes
+from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import readings_of, study
 from whatif.transforms.network import NetworkScale
@@ -23,7 +24,13 @@ STACKS = (
     (NoStragglers(),),
     (Scale(where="class:gemm", factor=1),),
 )
-SCENARIOS = [Scenario(transforms=stack) for stack in STACKS]
+SCENARIOS = [
+    *(Scenario(transforms=stack) for stack in STACKS),
+    *(
+        Scenario(base=Recorded(nvlink=rate), transforms=(Nvlink(rate="900GBps"),))
+        for rate in ("300GBps", "600GBps")
+    ),
+]
 
 
 def lone_rank() -> TaskGraph:

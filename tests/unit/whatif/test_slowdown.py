@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ingest.vocab import KernelClass, TaskKind
 from replay.engine.run import replay
-from replay.engine.settle import settle, settle_batch
+from replay.engine.settle import settle, settled_schedules
 from replay.graph.arrays import TaskGraph
 from tests.bench.accuracy_runtime import held_out
 from tests.builders import GraphBuilder
@@ -179,9 +179,9 @@ def test_many_at_once_settle_as_each_by_itself() -> None:
     graph = overlapping()
     variants = [graph, without_transfers(graph)]
     at = graph.boundaries.task
-    ends_ns = settle_batch(variants, [coupling_of(graph)], at)
-    for variant, found_ns in zip(variants, ends_ns, strict=True):
-        assert (found_ns == settle(variant, [coupling_of(graph)])[1].end_ns[at]).all()
+    schedules = settled_schedules(variants, [coupling_of(graph)], at)
+    for variant, found in zip(variants, schedules, strict=True):
+        assert (found.end_ns[at] == settle(variant, [coupling_of(graph)])[1].end_ns[at]).all()
 
 
 def test_a_scaled_kernel_keeps_its_share_of_slowdown() -> None:
