@@ -24,12 +24,14 @@ from whatif.study import (
     is_unmoved,
     may_move,
     of_missing_ranks,
+    of_other_runs,
     rebased_ns,
     replays_of,
     variants,
     why_unmoved,
     without_one_step,
 )
+from whatif.transforms.host_network import between_runs_frac
 
 
 class Ranges(StrEnum):
@@ -47,7 +49,9 @@ class Outcome:
 
     all_ns: tuple[int, ...]
     """The prediction, then all other answers that are as well founded, in the same order for every
-    scenario of a run; the range is the least and the longest of them."""
+    scenario of a run; the range is from the least to the longest of them."""
+    anyway_frac: float = 0.0
+    """Of the step, by which runs differ anyway: the range has as much more at both ends."""
     labels: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     known_errors: tuple[str, ...] = ()
@@ -67,12 +71,12 @@ class Outcome:
     @property
     def low_ns(self) -> Nanos:
         """Low end of its range."""
-        return Nanos(min(self.all_ns))
+        return Nanos(round(min(self.all_ns) * (1 - self.anyway_frac)))
 
     @property
     def high_ns(self) -> Nanos:
         """High end of its range."""
-        return Nanos(max(self.all_ns))
+        return Nanos(round(max(self.all_ns) * (1 + self.anyway_frac)))
 
 
 NOT_SAID = b""
@@ -175,10 +179,17 @@ class _Run:
         if unmoved and may_move(one.scenario, changed):
             reason = why_unmoved(self._readings.graph, changed.graph, self._baseline)
             no_effect = (*no_effect, reason)
+        anyway_frac = between_runs_frac(self._readings.graph, changed.graph)
         return Outcome(
             all_ns=tuple(all_ns),
+            anyway_frac=anyway_frac,
             labels=changed.labels,
-            assumptions=(*changed.assumptions, *coupled, *of_missing_ranks(changed.graph)),
+            assumptions=(
+                *changed.assumptions,
+                *coupled,
+                *of_missing_ranks(changed.graph),
+                *of_other_runs(anyway_frac),
+            ),
             known_errors=changed.known_errors,
             no_effect=no_effect,
         )

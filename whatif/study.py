@@ -16,10 +16,12 @@ from replay.results.fidelity import HOST_BOUND_FRAC, Baseline
 from replay.results.metrics import Breakdown, StepTimes, breakdown, step_times
 from whatif.answers import Answers
 from whatif.jitter import Spread, spread
+from whatif.models import gloo
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.stacking import Changed, Stacking
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
+from whatif.transforms.host_network import between_runs_frac
 from whatif.transforms.jitter import Jitter
 
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
@@ -87,6 +89,7 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
         *(int(one.answers.step_times(one.graph).mean_ns) for one in others),
     ]
     replayed_ns = baseline.replayed.mean_ns
+    anyway_frac = between_runs_frac(graph, changed.graph)
     no_effect = changed.no_effect
     asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
     if may_move(scenario, changed) and is_unmoved(predicted.mean_ns, replayed_ns):
@@ -102,13 +105,14 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
             *_of_samples(drawn),
             *replays.nominal.assumptions(changed.graph, schedule),
             *of_missing_ranks(changed.graph),
+            *of_other_runs(anyway_frac),
         ),
         known_errors=changed.known_errors,
         no_effect=no_effect,
         replayed_ns=replayed_ns,
         step_ns=predicted.mean_ns,
-        low_ns=Nanos(min(candidates)),
-        high_ns=Nanos(max(candidates)),
+        low_ns=Nanos(round(min(candidates) * (1 - anyway_frac))),
+        high_ns=Nanos(round(max(candidates) * (1 + anyway_frac))),
         rank_ns=_rank_ns(graph, settled, predicted),
         predicted=breakdown(settled, schedule),
         graph=settled,
@@ -249,6 +253,11 @@ def _of_samples(drawn: Spread | None) -> tuple[str, ...]:
 def of_missing_ranks(graph: TaskGraph) -> tuple[str, ...]:
     """Said where the range holds that case."""
     return () if arriving_as_recorded(graph) is None else (AS_RECORDED,)
+
+
+def of_other_runs(anyway_frac: float) -> tuple[str, ...]:
+    """Said where the range holds how much runs differ anyway."""
+    return (gloo.BETWEEN_RUNS,) if anyway_frac else ()
 
 
 def without_one_step(predicted: StepTimes) -> Iterator[int]:

@@ -91,7 +91,7 @@ def test_a_hint_stands_after_a_blank_line(run: Run) -> None:
 
 def test_bits_are_understood_as_bits(run: Run) -> None:
     outcome = run(SAMPLE, "--nvlink", "3600Gbps", "--json")
-    assert json.loads(outcome.out)["prediction"]["scenario"] == ["nvlink 450 GB/s"]
+    assert json.loads(outcome.out)["prediction"]["scenario"] == ["nvlink 3600 Gbps = 450 GB/s"]
 
 
 def test_good_files_answer_and_bad_ones_are_named(run: Run, bad: Path) -> None:

@@ -28,10 +28,19 @@ NO_DELAY = Nanos(0)
 TWO = 2
 SOURCE = (
     "gloo model: fixed cost and delay per step of its algorithms, bytes over the rate, no faster "
-    "than a core sends them; the range has 15 % more or less of what changes"
+    "than a core sends them; the range has 15 % more or less of what changes, and no less than the "
+    "bytes take"
 )
 KNOWN_ERROR = (
-    "transfers between hosts 3% of the step at the median, 11% in nine of ten measured runs"
+    "transfers between hosts 3% of the step at the median, 11% in nine of ten measured runs; four "
+    "of five of those lie in the range"
+)
+BETWEEN_RUNS_FRAC = 0.04
+"""Of a step: root mean square of how much two runs of one setting over gloo differ (eight pairs,
+0.2 to 7.9 %). No model of the network tells it."""
+BETWEEN_RUNS = (
+    f"two runs over gloo differ by {BETWEEN_RUNS_FRAC:.0%} of the step: the range has as much more "
+    "at both ends"
 )
 SEGMENT_BYTES = 1 << 20
 """Largest segment of a ring all-reduce (`kMaxSegmentSize`)."""
@@ -49,6 +58,7 @@ FIXED_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.0, Bound.HIGH: 2.0}
 CORE_NS_PER_BYTE = 0.9
 """Time of a core per byte sent and received: all-reduces of 16 MB on a link without limit, 15.8 ms.
 A machine whose recorded transfers are faster is faster."""
+CORE_BYTES_PER_S = BytesPerSecond(1e9 / CORE_NS_PER_BYTE)
 CORE_NS_PER_BYTE_OF_MESSAGE = 0.45
 """The same for a message, which a core only sends or receives: 16 MB in 8 ms."""
 CORE_SHARE = {Bound.NOMINAL: 1.0, Bound.LOW: 0.5, Bound.HIGH: 1.5}

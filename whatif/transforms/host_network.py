@@ -18,6 +18,13 @@ from whatif.transforms.host_transfers import (
 )
 from whatif.transforms.links import Jobs, link_numbers
 
+CONTRADICTION = 1.6
+"""Factor between the rate that was said and the one that the transfers show, beyond which one of
+them is wrong. On links of known rates all-reduces show 0.96 to 1.04 of it, messages, whose first
+bytes may be faster, up to 1.5."""
+END = {Bound.NOMINAL: np.minimum, Bound.LOW: np.minimum, Bound.HIGH: np.maximum}
+"""Which answer of several that are as well founded is the end of the range."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostNetwork:
@@ -40,6 +47,8 @@ class Moved:
     recorded_latency_ns: Int64
     """Per collective, the latency of the recorded network: for `Context`."""
     assumptions: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    """Those of them that count where nothing moves, too."""
 
 
 def over_network(graph: TaskGraph, network: HostNetwork, bound: Bound) -> Moved:
@@ -51,16 +60,24 @@ def over_network(graph: TaskGraph, network: HostNetwork, bound: Bound) -> Moved:
     moving, columns = moving_ns(graph, task), _calls_of(graph, task)
     base_latency_ns = gloo.latency_ns(columns, network.base_delay_ns)
     alone_ns, shared_frac = _alone(graph, task, moving, base_latency_ns)
-    base, told = _base(alone_ns, columns, network)
-    new_alone_ns = gloo.scaled_ns(
-        np.rint(alone_ns).astype(np.int64),
-        columns,
-        base_rate_bytes_per_s=base,
-        new_rate_bytes_per_s=network.new_bytes_per_s,
-        factor=network.factor,
-        base_delay_ns=network.base_delay_ns,
-        new_delay_ns=network.new_delay_ns,
-        bound=bound,
+    bases, told = _bases(alone_ns, columns, network)
+    doubts = told if len(bases) > 1 else ()
+    if bound is Bound.NOMINAL:
+        bases = bases[:1]
+    new_alone_ns = END[bound].reduce(
+        [
+            gloo.scaled_ns(
+                np.rint(alone_ns).astype(np.int64),
+                columns,
+                base_rate_bytes_per_s=base,
+                new_rate_bytes_per_s=network.new_bytes_per_s,
+                factor=network.factor,
+                base_delay_ns=network.base_delay_ns,
+                new_delay_ns=network.new_delay_ns,
+                bound=bound,
+            )
+            for base in bases
+        ]
     )
     latency_ns = np.minimum(gloo.latency_ns(columns, network.new_delay_ns), new_alone_ns)
     beside_ns = latency_ns + (new_alone_ns - latency_ns) * shared_frac
@@ -77,6 +94,7 @@ def over_network(graph: TaskGraph, network: HostNetwork, bound: Bound) -> Moved:
         graph=replace(changed, collectives=new_calls),
         recorded_latency_ns=_per_collective(graph, task, base_latency_ns),
         assumptions=(*told, gloo.SOURCE),
+        doubts=doubts,
     )
 
 
@@ -89,6 +107,12 @@ def recorded_rate(graph: TaskGraph, delay_ns: Nanos = gloo.NO_DELAY) -> BytesPer
     latency_ns = gloo.latency_ns(columns, delay_ns)
     alone_ns, _ = _alone(graph, task, moving_ns(graph, task), latency_ns)
     return gloo.inferred_rate(np.rint(alone_ns).astype(np.int64), columns, delay_ns=delay_ns)
+
+
+def between_runs_frac(before: TaskGraph, after: TaskGraph) -> float:
+    """Part of the step by which runs over gloo differ anyway, where transfers on hosts changed."""
+    was, now = (graph.tasks.dur_ns[_host_transfers(graph)] for graph in (before, after))
+    return 0.0 if np.array_equal(was, now) else gloo.BETWEEN_RUNS_FRAC
 
 
 def _per_collective(graph: TaskGraph, task: Int64, latency_ns: Float64) -> Int64:
@@ -127,19 +151,36 @@ def _alone(
     return alone_ns, shared
 
 
-def _base(
+def _bases(
     alone_ns: Float64, columns: gloo.HostCalls, network: HostNetwork
-) -> tuple[BytesPerSecond | None, tuple[str, ...]]:
-    """Rate of the recorded network, and how it is known where nobody gave it."""
-    if network.base_bytes_per_s is not None:
-        return network.base_bytes_per_s, ()
+) -> tuple[list[BytesPerSecond | None], tuple[str, ...]]:
+    """Rates that the recorded network may have, the likeliest first, and how they are known."""
+    given = network.base_bytes_per_s
     found = gloo.inferred_rate(
         np.rint(alone_ns).astype(np.int64), columns, delay_ns=network.base_delay_ns
     )
-    if found is None:
-        return None, ("base: no transfer between hosts tells its rate",)
-    rate = f"{found * 8 / 1e9:.3g} Gbps"
-    return found, (f"base: {rate} between hosts (read off the recorded transfers)",)
+    if given is None:
+        if found is None:
+            return [None], ("base: no transfer between hosts tells its rate",)
+        shown = f"base: {_shown(found)} between hosts (read off the recorded transfers)"
+        return [found], (shown,)
+    if found is None or not _contradicts(found, given):
+        return [given], ()
+    told = (
+        f"the recorded transfers show {_shown(found)} between hosts, --base-net says "
+        f"{_shown(given)}: the range holds both"
+    )
+    return [given, found], (told,)
+
+
+def _contradicts(found: BytesPerSecond, given: BytesPerSecond) -> bool:
+    """The transfers are far from what the link carries, or from what a core sends on it."""
+    expected = min(given, gloo.CORE_BYTES_PER_S)
+    return bool(max(found / expected, expected / found) > CONTRADICTION)
+
+
+def _shown(rate: BytesPerSecond) -> str:
+    return f"{rate * 8 / 1e9:.3g} Gbps"
 
 
 def _calls_of(graph: TaskGraph, task: Int64) -> gloo.HostCalls:

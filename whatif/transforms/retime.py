@@ -62,7 +62,12 @@ def retimed(
     moved = np.zeros(len(graph.collectives.kind), bool)
     moved[number[new_ns != old_ns]] = True
     if not moved.any():
-        return Retimed(graph=target, context=replace(after, anchor=anchor), moved=moved)
+        return Retimed(
+            graph=target,
+            context=replace(after, anchor=anchor),
+            moved=moved,
+            assumptions=() if host is None else host.doubts,
+        )
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[ids] = new_ns
     on_host = moved & graph.collectives.on_host

@@ -220,7 +220,40 @@ class TestWhatIsNotKnown:
         measured_ns = round(time_ns(calls(size)))
         known = scaled(measured_ns, calls(size), 2.0)
         assert scaled(measured_ns, calls(-1), 2.0) == pytest.approx(known, rel=1e-3)
-        assert scaled(10_000, calls(-1), 2.0) == 10_000
+
+    def test_latencies_take_at_most_half_of_a_call_of_unknown_size(self) -> None:
+        """The model's latency of eight in a node is 17 us: more than was measured."""
+        low, nominal, high = (
+            scaled(10_000, calls(-1), 0.01, bound)
+            for bound in (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
+        )
+        assert low == 10_000
+        assert 200_000 < nominal < 505_000  # half of it bytes, and the filling of the pipeline
+        assert high == pytest.approx(1_000_000, rel=0.1)
+        assert scaled(10_000, calls(-1), 1.0, Bound.HIGH) == 10_000
+
+    def test_a_recorded_size_takes_its_bytes_on_a_network_of_unknown_rate(self) -> None:
+        """8 MB in 80 us over eight nodes: 183 GB/s, which leaves hardly anything for latency."""
+        of = across(8_000_000, members=8, nodes=8)
+        known = replace(H100, nic_bytes_per_s=50e9)
+        slow = replace(known, nic_bytes_per_s=5e9)
+        unknown = replace(known, nic_bytes_per_s=None)
+        tenth = replace(unknown, factors=Factors(nic=0.1))
+        low, nominal, high = (
+            moved(80_000, of, unknown, of, tenth, bound)
+            for bound in (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
+        )
+        assert low < nominal < high
+        assert 600_000 < nominal < 800_000
+        assert high >= 800_000
+        assert low < moved(80_000, of, known, of, slow) < high
+
+    def test_four_bytes_are_latency_on_any_network(self) -> None:
+        of = across(4, members=8, nodes=8)
+        unknown = replace(H100, nic_bytes_per_s=None)
+        tenth = replace(unknown, factors=Factors(nic=0.1))
+        for bound in Bound:
+            assert moved(80_000, of, unknown, of, tenth, bound) == pytest.approx(80_000, rel=0.02)
 
     @pytest.mark.parametrize("kind", [Kind.ALL_REDUCE, Kind.ALL_GATHER, Kind.SEND_RECV])
     def test_without_a_rate_a_factor_will_do(self, kind: Kind) -> None:

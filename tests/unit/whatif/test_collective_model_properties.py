@@ -12,12 +12,13 @@ from whatif.models.bound import Bound
 from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.curves import curves_of
 from whatif.models.collectives.model import model_ns, scaled_ns
-from whatif.models.fabric import Algorithm, Fabric, Shape
+from whatif.models.fabric import Algorithm, Fabric, Factors, Shape
 
 KINDS = [kind for kind in CollectiveKind if kind is not CollectiveKind.UNKNOWN]
 RATES = ("scale_up_bytes_per_s", "pcie_bytes_per_s", "nic_bytes_per_s", "wan_bytes_per_s")
 LATENCIES = ("net_latency_ns", "wan_latency_ns")
 ROUNDING = 1e-9
+ORDER = (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
 few = settings(max_examples=30, deadline=None)
 
 
@@ -139,6 +140,36 @@ def test_the_range_holds_the_answer(
         for bound in (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
     )
     assert low <= nominal <= high
+
+
+@few
+@given(
+    situation=situations(),
+    sized=st.booleans(),
+    measured_ns=st.integers(1000, 10**9),
+    one=st.floats(0.01, 100),
+    other=st.floats(0.01, 100),
+)
+def test_what_is_not_known_moves_with_the_links_and_no_more_than_they(
+    situation: tuple[Calls, Fabric], *, sized: bool, measured_ns: int, one: float, other: float
+) -> None:
+    """Size, rates or both are not known: identity, monotony, and a ratio within the factor."""
+    calls, known = situation
+    calls = calls if sized else with_size(calls, -1)
+    base = replace(known, **dict.fromkeys(RATES))
+    slow, fast = (
+        replace(base, factors=Factors(scale_up=factor, pcie=factor, nic=factor, wan=factor))
+        for factor in sorted((one, other))
+    )
+    for bound in Bound:
+        assert scaled(measured_ns, calls, base, base, bound) == measured_ns
+        there = [scaled(measured_ns, calls, base, new, bound) for new in (slow, fast)]
+        assert there[1] <= there[0] + 1
+    for new, factor in zip((slow, fast), sorted((one, other)), strict=True):
+        ends = [scaled(measured_ns, calls, base, new, bound) for bound in ORDER]
+        assert ends == sorted(ends)
+        least, most = sorted((measured_ns, measured_ns / factor))
+        assert least * (1 - 1e-3) - 1 <= ends[1] <= most * (1 + 1e-3) + 1
 
 
 @few

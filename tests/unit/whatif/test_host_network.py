@@ -11,15 +11,18 @@ from replay.engine.run import replay
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of
 from whatif.answers import Answers
+from whatif.many import outcomes
+from whatif.models import gloo
 from whatif.models.bound import Bound
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
-from whatif.study import study
+from whatif.study import readings_of, study
 from whatif.transforms.base import Context
 from whatif.transforms.host_network import HostNetwork, over_network, recorded_rate
 from whatif.transforms.host_transfers import moving_ns, receivers_last, with_moving
-from whatif.transforms.net import NetLatency
+from whatif.transforms.net import Net, NetLatency
 from whatif.transforms.network import NetworkScale
+from whatif.transforms.scale import Scale
 
 US, MS = 1_000, 1_000_000
 GBIT = BytesPerSecond(1e9 / 8)
@@ -83,6 +86,66 @@ def test_the_same_network_changes_nothing() -> None:
     graph = reduced(101.2, 133.3)
     moved = over_network(graph, HostNetwork(factor=1.0), Bound.NOMINAL)
     assert np.array_equal(moved.graph.tasks.dur_ns, graph.tasks.dur_ns)
+
+
+def ends_ms(graph: TaskGraph, **network: object) -> list[float]:
+    """Low, nominal and high time of the first transfer."""
+    return [
+        times_ms(over_network(graph, HostNetwork(**network), bound).graph)[0]
+        for bound in (Bound.LOW, Bound.NOMINAL, Bound.HIGH)
+    ]
+
+
+def test_a_base_that_the_transfers_contradict_is_told_and_the_range_holds_both() -> None:
+    graph, tenth = reduced(101.2, 101.2), BytesPerSecond(0.1 * GBIT)
+    two = {"base_bytes_per_s": BytesPerSecond(2 * GBIT), "new_bytes_per_s": tenth}
+    told = over_network(graph, HostNetwork(**two), Bound.NOMINAL).assumptions[0]
+    assert told == (
+        "the recorded transfers show 1 Gbps between hosts, --base-net says 2 Gbps: the range holds "
+        "both"
+    )
+    low, nominal, high = ends_ms(graph, **two)
+    as_read = ends_ms(graph, new_bytes_per_s=tenth)
+    assert low <= as_read[1] < nominal <= high
+    assert low == as_read[0]
+    assert nominal == moved_ms(graph, factor=0.05, base_bytes_per_s=two["base_bytes_per_s"])[0]
+
+
+@pytest.mark.parametrize(("time_ms", "gbit"), [(101.2, 1.0), (101.2, 1.5), (101.2, 0.7), (13, 40)])
+def test_a_base_that_the_transfers_bear_out_is_believed(time_ms: float, gbit: float) -> None:
+    """In 13 ms a core sends 12 MB, on whatever link."""
+    network = HostNetwork(base_bytes_per_s=BytesPerSecond(gbit * GBIT), factor=0.5)
+    moved = over_network(reduced(time_ms), network, Bound.NOMINAL)
+    assert moved.assumptions == (gloo.SOURCE,)
+    assert moved.doubts == ()
+
+
+def test_a_contradiction_is_told_where_nothing_moves() -> None:
+    graph = reduced(40.0)
+    changed = Net(rate="x2").apply(graph, Context(recorded=Recorded(net="40Gbps")))
+    assert changed.no_effect is not None
+    assert any("--base-net says 40 Gbps" in told for told in changed.assumptions)
+
+
+def test_the_range_of_other_transfers_holds_how_much_runs_differ() -> None:
+    graph = reduced(101.2, 60.0)
+    base = baseline_of(graph)
+    scenarios = [
+        Scenario(transforms=(Net(rate="x0.5"),)),
+        Scenario(transforms=(Scale(where="class:host", factor=2.0),)),
+        Scenario(transforms=(Net(rate="x0.5"), Net(rate="x2"))),
+    ]
+    slower, host, back = (study(graph, base, scenario) for scenario in scenarios)
+    assert slower.low_ns <= slower.step_ns * 0.96 + 1
+    assert slower.high_ns >= slower.step_ns * 1.04 - 1
+    assert gloo.BETWEEN_RUNS in slower.assumptions
+    assert gloo.BETWEEN_RUNS not in host.assumptions
+    assert host.low_ns > host.step_ns * 0.99
+    assert (back.low_ns, back.high_ns) == (back.step_ns, back.step_ns)
+    found = outcomes(readings_of(graph), base, scenarios)
+    for one, answer in zip(found, (slower, host, back), strict=True):
+        assert (one.low_ns, one.high_ns) == (answer.low_ns, answer.high_ns)
+        assert set(one.assumptions) == set(answer.assumptions)
 
 
 def test_a_delay_is_latency_that_later_transfers_do_not_share() -> None:

@@ -16,6 +16,17 @@ from whatif.models.collectives.inverse import sizes_taking
 from whatif.models.collectives.links import PAIR, Links, Tuning, hop_ns, links_of
 from whatif.models.fabric import Fabric, Shape, with_stand_ins
 
+MOST_LATENCY_FRAC = 0.5
+"""Of the time of a call whose size or rate is not known, the most that a small message's latency
+takes: where the model's takes more of what was measured, it is that which is too long, not the
+bytes that are free."""
+LEAST_LATENCY_FRAC = 0.01
+"""The end of the range at which such a call is all bytes."""
+SLOWEST = 200.0
+"""No link is so many times slower than the one that stands in for it (`STAND_IN`): a few bytes of a
+known size take no time on a link of unknown rate."""
+FASTEST = 8.0
+"""No link is so many times faster: 1.6 Tbps a GPU between nodes."""
 MUCH = 0.1
 """Logarithm of a change by the formula from which on the curve alone decides."""
 
@@ -61,6 +72,9 @@ class Move:
         splits = [Tuning(step=split, hop=split) for split in (1.0 / wide, wide)]
         splits += [Tuning(fill=split) for split in SPLIT_FILL]
         ratios = [self._ratio(both.times(split), end.times(split)) for split in splits]
+        if not self.told().all():
+            fracs = (LEAST_LATENCY_FRAC, self._most_latency())
+            ratios += [self._ratio(both, end, frac) for frac in fracs]
         pick = np.minimum if bound is Bound.LOW else np.maximum
         ends: Float64 = pick.reduce([found, self._ratio(both, end), *ratios])
         return ends
@@ -91,10 +105,22 @@ class Move:
         more = (found.hop - 1.0) * hop_ns(self.before.fabric, self.constants)
         return replace(found, hop=1.0, more_hop_ns=more)
 
-    def _ratio(self, base: Tuning, new: Tuning) -> Float64:
+    def _most_latency(self) -> Float64:
+        """The end of the range at which an untold call has most latency.
+
+        A call of unknown size may be all latency; of one with a size the odds of latency against
+        bytes are in doubt as much as anywhere.
+        """
+        return np.where(self._sized(), SPLIT / (1.0 + SPLIT), 1.0)
+
+    def _ratio(
+        self, base: Tuning, new: Tuning, latency_frac: float | Float64 = MOST_LATENCY_FRAC
+    ) -> Float64:
         past = _links(self.before, self.constants, base)
         future = _links(self.after, self.constants, new)
-        size = np.where(self.told(), recorded_bytes(self.before.calls), self._solved(past))
+        size = np.where(
+            self.told(), recorded_bytes(self.before.calls), self._solved(past, latency_frac)
+        )
         start = times_ns(past, size)
         goal = times_ns(future, self._sizes_after(size))
         alone = np.where(goal > 0, goal / np.maximum(self.measured_ns, 1.0), 1.0)
@@ -119,7 +145,7 @@ class Move:
     def told(self) -> Bool:
         """Rows whose size and binding rate are known before the change."""
         calls, fabric = self.before.calls, self.before.fabric
-        told: Bool = (calls.size_bytes >= 0) & (calls.kind != CollectiveKind.UNKNOWN)
+        told = self._sized()
         inside = np.full(len(told), fabric.scale_up_bytes_per_s is not None)
         by_pcie = np.full(len(told), fabric.scale_up_shape == Shape.NONE)
         by_pcie |= (fabric.scale_up_shape == Shape.PAIRS) & (calls.largest_node > PAIR)
@@ -129,11 +155,27 @@ class Move:
         told |= calls.kind == CollectiveKind.BARRIER
         return told
 
-    def _solved(self, links: Links) -> Float64:
-        """The size that takes the measured time on these links; 0 where the steps alone do."""
+    def _sized(self) -> Bool:
+        calls = self.before.calls
+        sized: Bool = (calls.size_bytes >= 0) & (calls.kind != CollectiveKind.UNKNOWN)
+        return sized
+
+    def _solved(self, links: Links, latency_frac: float | Float64) -> Float64:
+        """The size that takes the measured time on these links.
+
+        Where the latencies would take more than their part of it, they are taken to be shorter in
+        truth, before and after: of a time of which they take just that part the ratio is the same.
+        A recorded size takes some of the time on any link, and no more than all of it.
+        """
         if self.told().all():
             return np.zeros(len(self.measured_ns))
-        return sizes_taking(links, self.measured_ns)
+        size = recorded_bytes(self.before.calls)
+        least_ns = wire_floor_ns(links, np.where(self._sized(), size / FASTEST, 0.0))
+        most_frac = 1.0 - least_ns / np.maximum(self.measured_ns, 1.0)
+        frac = np.clip(np.minimum(latency_frac, most_frac), LEAST_LATENCY_FRAC, 1.0)
+        latency_ns = times_ns(links, np.zeros_like(size))
+        found = sizes_taking(links, np.maximum(self.measured_ns, latency_ns / frac))
+        return np.where(self._sized(), np.minimum(found, SLOWEST * size), found)
 
     def _sizes_after(self, size: Float64) -> Float64:
         """Sizes of the new calls; where those before were solved, as much more as recorded ones."""
