@@ -44,6 +44,10 @@ class Growth:
         outside = ranks % self.stride + ranks // (self.stride * self.before) * self.stride
         return len(ranks) if len(ranks) and (outside == outside[0]).all() else 1
 
+    def is_inside(self, ranks: Int64) -> bool:
+        """The members lie in one replica, side by side."""
+        return bool((ranks // self.stride == ranks[:1] // self.stride).all())
+
     def members(self, ranks: Int64) -> Int64:
         """New members of a communicator along the axis, whose members were `ranks`."""
         first = int(self.moved(ranks[:1] - ranks[:1] // self.stride % self.before * self.stride)[0])
@@ -124,6 +128,8 @@ def _moved_group(group: Group, layout: Layout, number: int, growth: Growth) -> G
         moved = growth.moved(ranks)
         if after < before:
             return replace(group, ranks=tuple(np.unique(moved)[:after].tolist()), size=after)
+        if growth.after < growth.before and growth.is_inside(ranks):
+            return group  # those of a replica that stays do not move to another node
         return replace(group, ranks=tuple(moved.tolist()))
     size = role.size * growth.after // growth.before
     if role.size == growth.world_before:

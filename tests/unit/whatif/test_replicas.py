@@ -373,6 +373,19 @@ def test_communicators_inside_a_replica_stay_though_they_look_like_those_of_repl
     assert any(f"communicators of {inside} ranks" in line for line in answer.assumptions)
 
 
+def test_fewer_replicas_never_move_one_over_nodes() -> None:
+    """Of four replicas of three ranks the third lies on two nodes of eight, the fourth on one."""
+    graph = crossing(4, 3)
+    changed = apply(graph, 3).graph
+    for before, after in zip(graph.groups, changed.groups, strict=True):
+        assert after.size == 3
+        assert before.name == "outer" or after.ranks == before.ranks
+    within = np.isin(graph.collectives.group, [0, 1, 2, 3])[graph.tasks.collective]
+    within &= graph.tasks.kind == TaskKind.TRANSFER
+    assert within.any()
+    assert (changed.tasks.dur_ns[within] == graph.tasks.dur_ns[within]).all()
+
+
 def test_a_communicator_of_some_replicas_is_no_larger_than_those_that_are_left() -> None:
     graph = data_parallel([500_000] * 4)
     part = replace(graph.groups[0], ranks=(0, 1), size=2)
