@@ -43,6 +43,8 @@ class Spread:
     """Shape (samples, steps)."""
     drawn: str
     """What the durations were drawn from, in words."""
+    ranks_as_chance: bool
+    """One step was recorded: the ranks stand for what varies, a slow one among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,7 @@ def spread(graph: TaskGraph, asked: Jitter, *, own: bool = True) -> Spread | Non
         p95_ns=Nanos(round(late)),
         step_ns=step_ns,
         drawn=donors.told,
+        ranks_as_chance=len(graph.steps) == 1,
     )
 
 

@@ -103,6 +103,8 @@ def test_with_few_steps_ranks_of_one_role_stand_for_them() -> None:
     # The slowest of three ranks, each drawn from 100, 200 and 300.
     assert drawn_us(found.step_ns) == {111, 211, 311}
     assert "as too few steps were recorded" in found.drawn
+    assert found.ranks_as_chance
+    assert not spread_of(steps_of(100, 100, ranks=(0, 1))).ranks_as_chance
 
 
 def test_one_rank_with_few_steps_shows_nothing() -> None:
