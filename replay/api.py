@@ -247,6 +247,11 @@ def sweep(
     return sweep_answer(run.told, found)
 
 
+LEAST_GOAL, MOST_GOAL = 1e-6, 1e6
+"""Speedups that may be asked for: 10 ms is 3 hours with the least, 10 ns with the most."""
+MOST_STEP_NS = 24 * 3600 * 1_000_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """A step that shall be met; exactly one of the two is given."""
@@ -259,10 +264,15 @@ class Goal:
         """Refuse none, both, and what is no speed."""
         if (self.speedup is None) == (self.step_ns is None):
             raise UsageError("a goal is --speedup or --step, one of them", hint="--speedup 1.3")
-        if self.speedup is not None and not 0 < self.speedup < float("inf"):
-            raise UsageError(f"`{self.speedup:g}` is no speedup", hint="for example --speedup 1.3")
+        if self.speedup is not None and not LEAST_GOAL <= self.speedup <= MOST_GOAL:
+            raise UsageError(
+                f"`{self.speedup:g}` is no speedup to be had",
+                hint=f"from {LEAST_GOAL:g} to {MOST_GOAL:,.0f}, for example --speedup 1.3",
+            )
         if self.step_ns is not None and self.step_ns < 1:
             raise UsageError(f"{self.step_ns} ns is no step", hint="for example --step 30ms")
+        if self.step_ns is not None and self.step_ns > MOST_STEP_NS:
+            raise UsageError("a goal of more than a day is no step", hint="for example --step 30ms")
 
     def in_ns(self, replayed_ns: Nanos) -> Nanos:
         """The longest step that meets it, at least 1 ns."""

@@ -3,7 +3,9 @@
 What varies together is drawn together. For each rank and step the host tasks take the durations
 that their twins had in one other step (a slow moment of a host slows all that it does), and so do
 the device tasks; transfers take those of one step on all ranks, as a network is shared. Where fewer
-than LEAST_STEPS steps were recorded, the ranks that do the same work stand for the steps.
+than LEAST_STEPS steps were recorded, the ranks that do the same work stand for the steps: with two
+steps by how far they are from their own mean, so that a rank that is always slow stays slow; with
+one a slow rank cannot be told from chance.
 """
 
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ import numpy as np
 from ingest.units import Nanos
 from ingest.vocab import HOST_KINDS, TaskKind
 from replay.engine.batch import replay_batch
-from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from replay.results.metrics import step_times_of_ends
 from whatif.transforms.base import with_durations
 from whatif.transforms.jitter import Jitter
@@ -23,6 +25,8 @@ from whatif.transforms.stragglers import LEVELLED, twins
 
 LEAST_STEPS = 3
 """With two, a step could only be itself or the other."""
+OF_TWO = 2**0.5
+"""Two values lie by so much less from their mean than from that of many."""
 SEED = 0
 AT_ONCE = 64
 """Samples replayed together: their durations are 0.5 GB for a million tasks."""
@@ -39,6 +43,8 @@ class Spread:
     """Shape (samples, steps)."""
     drawn: str
     """What the durations were drawn from, in words."""
+    ranks_as_chance: bool
+    """One step was recorded: the ranks stand for what varies, a slow one among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,8 @@ class _Measured:
     table_ns: Int64
     """Shape (twins, cells); -1 where a cell has no such task."""
     typical_ns: Int64
-    """Median of each twin, shape (twins,)."""
+    """Median of each twin over the steps of a rank, or where only one was recorded over the ranks;
+    shape (twins, cells)."""
 
 
 def spread(graph: TaskGraph, asked: Jitter, *, own: bool = True) -> Spread | None:
@@ -93,6 +100,7 @@ def spread(graph: TaskGraph, asked: Jitter, *, own: bool = True) -> Spread | Non
         p95_ns=Nanos(round(late)),
         step_ns=step_ns,
         drawn=donors.told,
+        ranks_as_chance=len(graph.steps) == 1,
     )
 
 
@@ -106,6 +114,8 @@ class _Donors:
     """Per step, those whose network it may have."""
     n_steps: int
     told: str
+    around_own: bool = False
+    """Only how far a donor is from the middle of its own rank is taken."""
 
     @property
     def with_transfers(self) -> bool:
@@ -129,15 +139,24 @@ class _Donors:
         if all(len(ranks) == 1 for ranks in alike):
             return None
         cells = tuple(
-            (ranks if own or len(ranks) == 1 else ranks[ranks != rank]) * n_steps + at
+            np.add.outer(
+                (ranks if own or len(ranks) == 1 else ranks[ranks != rank]) * n_steps, step
+            ).ravel()
             for rank, ranks in enumerate(alike)
-            for at in step
+            for _ in step
         )
         told = (
             "host and device of every rank drawn from the ranks that do the same work, as too few "
-            "steps were recorded: a slow rank counts as chance; transfers as recorded"
+            "steps were recorded: a slow rank counts as chance, which moves p50 away from the "
+            "prediction; transfers as recorded"
         )
-        return cls(cells=cells, steps=(), n_steps=n_steps, told=told)
+        if n_steps > 1:
+            told = (
+                "host and device of every rank around its own mean, as far as the ranks that do "
+                "the same work are from theirs, as too few steps were recorded; transfers as "
+                "recorded"
+            )
+        return cls(cells=cells, steps=(), n_steps=n_steps, told=told, around_own=n_steps > 1)
 
 
 def _measure(graph: TaskGraph, with_transfers: bool) -> _Measured:  # noqa: FBT001
@@ -153,7 +172,9 @@ def _measure(graph: TaskGraph, with_transfers: bool) -> _Measured:  # noqa: FBT0
     table_ns = np.full((n_twins, len(graph.ranks) * len(graph.steps)), NONE, np.int64)
     table_ns[twin, cell] = tasks.dur_ns[task]
     known = np.where(table_ns >= 0, table_ns, np.nan)
-    typical_ns = np.nanmedian(known, axis=1) if n_twins else np.zeros(0)
+    by_rank = known.reshape(n_twins, len(graph.ranks), len(graph.steps))
+    typical_ns = _median(by_rank, axis=2 if len(graph.steps) > 1 else 1)
+    typical_ns = np.broadcast_to(typical_ns, by_rank.shape).reshape(table_ns.shape)
     return _Measured(
         task=task,
         cell=cell,
@@ -161,6 +182,13 @@ def _measure(graph: TaskGraph, with_transfers: bool) -> _Measured:  # noqa: FBT0
         table_ns=table_ns,
         typical_ns=np.rint(typical_ns).astype(np.int64),
     )
+
+
+def _median(known_ns: Float64, axis: int) -> Float64:
+    """Of what is there; 0 of nothing."""
+    nothing = np.isnan(known_ns).all(axis=axis, keepdims=True)
+    median: Float64 = np.nanmedian(np.where(nothing, 0.0, known_ns), axis=axis, keepdims=True)
+    return median
 
 
 def _draw(
@@ -172,13 +200,21 @@ def _draw(
     random: np.random.Generator,
 ) -> Int64:
     """Durations of one sample."""
-    drawn_ns = graph.tasks.dur_ns[measured.task]
+    own_ns = graph.tasks.dur_ns[measured.task]
+    drawn_ns = own_ns.copy()
+    middle_ns = measured.typical_ns[measured.twin, measured.cell]
     for group, donor in zip(groups, _choices(donors, random), strict=True):
-        found_ns = measured.table_ns[measured.twin[group], donor[measured.cell[group]]]
-        drawn_ns[group] = np.where(found_ns >= 0, found_ns, drawn_ns[group])
-    if scale != 1:
-        middle_ns = measured.typical_ns[measured.twin]
-        drawn_ns = np.rint(middle_ns + scale * (drawn_ns - middle_ns)).astype(np.int64)
+        twin, other = measured.twin[group], donor[measured.cell[group]]
+        found_ns = measured.table_ns[twin, other]
+        if donors.around_own:
+            apart_ns = found_ns - measured.typical_ns[twin, other]
+            drawn = np.rint(middle_ns[group] + OF_TWO * apart_ns).astype(np.int64)
+        else:
+            drawn = found_ns
+        drawn_ns[group] = np.where(found_ns >= 0, drawn, own_ns[group])
+    # Less than measured lies between the prediction and a draw, more beyond the draw.
+    center_ns = own_ns if scale < 1 else middle_ns
+    drawn_ns = np.rint(center_ns + scale * (drawn_ns - center_ns)).astype(np.int64)
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[measured.task] = np.maximum(drawn_ns, 0)
     return dur_ns

@@ -9,7 +9,7 @@ are not recorded the place of the calls in the step stands for them. What stays 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -130,7 +130,11 @@ class Layout:
         whole = role.axis is Axis.WORLD or (role.size >= self.world_size and role.axis not in INNER)
         if role.axis in REPLICATED and axis in REPLICATED:
             whole |= role.size >= self.replicas
-        return self.degree(axis) if whole or role.axis is axis else 1
+        return self.degree(axis) if whole or self._goes_all_along(role, axis) else 1
+
+    def _goes_all_along(self, role: Role, axis: Axis) -> bool:
+        """It joins all positions; a smaller communicator of the axis joins some, or crosses it."""
+        return role.axis is axis and role.size >= self.degree(axis)
 
     @property
     def label(self) -> str:
@@ -153,6 +157,8 @@ def layout_of(graph: TaskGraph, *, data_groups: str | None = None) -> Layout:
         _role(group, use, given=data_groups is not None and is_named(group, data_groups))
         for group, use in zip(graph.groups, uses, strict=True)
     ]
+    if any(role.confidence is Confidence.GIVEN for role in roles):
+        roles = [_unless_guessed(role) for role in roles]
     inner = prod(_largest(roles, axis) for axis in INNER)
     roles = [_across_all(role, ranks, inner) for role in roles]
     coordinates = _coordinates(graph.groups, roles)
@@ -435,6 +441,13 @@ _RULES = (_by_name, _by_kinds, _by_phase, _by_place, _by_parameters)
 
 def _largest(roles: list[Role], axis: Axis) -> int:
     return max((role.size for role in roles if role.axis is axis), default=1)
+
+
+def _unless_guessed(role: Role) -> Role:
+    """Where others were said to join replicas, the place in the step alone makes no axis."""
+    if role.axis not in REPLICATED or role.confidence is not Confidence.PLACE:
+        return role
+    return replace(role, axis=Axis.UNCLEAR, confidence=Confidence.NONE)
 
 
 def _across_all(role: Role, world_size: int, inner: int) -> Role:

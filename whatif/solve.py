@@ -68,6 +68,9 @@ class Solution:
     bound: Tried
     """The value with the shortest step: the strongest, unless the answer turns back."""
     weakest: Tried
+    also: Tried | None
+    """The weakest value tried that meets the goal too, though values between it and the needed one
+    do not; None where there is none."""
     refused: str
     """Why the knob has values that do not fit the run; empty where all do."""
     detour: tuple[Tried, Tried] | None
@@ -77,6 +80,11 @@ class Solution:
     def moves(self) -> bool:
         """The knob changes the step at all."""
         return self.weakest.outcome.step_ns - self.bound.outcome.step_ns > ROUNDING_NS
+
+    @property
+    def ends_the_search(self) -> bool:
+        """Even the weakest value tried meets the goal: still weaker ones may."""
+        return self.needed is self.weakest
 
 
 def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> Solution:
@@ -112,6 +120,7 @@ def solve(graph: TaskGraph, baseline: Baseline, knob: Knob, goal_ns: Nanos) -> S
         at_worst=None if worst is None else worst.value,
         bound=bound,
         weakest=tried[0],
+        also=_meets_before(tried, needed, goal_ns),
         refused=search.refused,
         detour=_detour(tried),
     )
@@ -201,6 +210,14 @@ def _weakest_that_meets(
             break
         found = one
     return found
+
+
+def _meets_before(tried: Sequence[Tried], needed: Tried | None, goal_ns: int) -> Tried | None:
+    """The weakest value before the needed one that meets the goal by itself."""
+    if needed is None:
+        return None
+    weaker = tried[: tried.index(needed)]
+    return next((one for one in weaker if _step(one) <= goal_ns), None)
 
 
 def _between(

@@ -7,6 +7,7 @@ values that have commas of their own: selectors, and pairs like RATE,TIME. `none
 out.
 """
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -32,11 +33,15 @@ WITH_COMMAS = ("SELECTOR", ",")
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+"
 _END = rf"(?P<sign{{0}}>[xX+]?)(?P<number{{0}}>{_NUMBER})(?P<unit{{0}}>[A-Za-zµ/]*)"
 _RANGE = re.compile(f"{_END.format(1)}:{_END.format(2)}:(?P<count>[0-9]+)(?P<log>:log)?")
+_ONE_END = re.compile(_END.format(1))
+_LIKE_RANGE = re.compile(r"([^:@]*):([^:@]*):[+-]?[0-9]+(?::[a-z]*)?")
+_WITH_COLONS = ("SELECTOR", "FILE", "NAME")
+"""Marks in an option's metavar: colons belong to the value."""
 _BARE = re.compile(_NUMBER)
 
 
 def values_of(asked: Asked, text: str) -> tuple[str, ...]:
-    """The values that a text lists, each as the option itself takes it.
+    """The values that a text lists, each once and as the option itself takes it.
 
     Raises:
         UsageError: an empty place, a range that is none, or a number that the option cannot take.
@@ -51,7 +56,7 @@ def values_of(asked: Asked, text: str) -> tuple[str, ...]:
     ]
     for value in values:
         _check(asked, value)
-    return tuple(values)
+    return tuple(dict.fromkeys(values))
 
 
 def _front(asked: Asked, text: str) -> tuple[str, str]:
@@ -77,6 +82,7 @@ def _spread(asked: Asked, part: str) -> Sequence[str]:
     found = _RANGE.fullmatch(part)
     unit = USUAL_UNIT.get(asked.name, "")
     if found is None:
+        _refuse_ends(asked, part)
         return [f"{part}{unit}" if _BARE.fullmatch(part) else part]
     signs, units = ({found[f"{what}{end}"] for end in (1, 2)} - {""} for what in ("sign", "unit"))
     factor = bool(signs & {"x", "X"})
@@ -87,11 +93,36 @@ def _spread(asked: Asked, part: str) -> Sequence[str]:
     return [f"{sign}{number:.10g}{unit}" for number in _numbers(asked, part, ends, found)]
 
 
+def _refuse_ends(asked: Asked, part: str) -> None:
+    """What reads like a range but has an end that is no number, by that end."""
+    if any(mark in asked.metavar for mark in _WITH_COLONS) and "=" not in asked.metavar:
+        return
+    found = _LIKE_RANGE.fullmatch(part)
+    if found is None:
+        return
+    for end in found.groups():
+        if _ONE_END.fullmatch(end) is None:
+            raise UsageError(
+                f"`{asked.option} {part}`: a range cannot end at `{end}`",
+                hint="FROM:TO:COUNT with two numbers from 0 up, with or without their unit",
+            )
+    raise UsageError(
+        f"`{asked.option} {part}` is no range",
+        hint=f"FROM:TO:COUNT or FROM:TO:COUNT:log, with a count of 2 to {MOST_VALUES:,}",
+    )
+
+
 def _numbers(
     asked: Asked, part: str, ends: tuple[float, float], found: re.Match[str]
 ) -> Sequence[float]:
     first, last = ends
     count = int(found["count"])
+    for end in ("number1", "number2"):
+        if math.isinf(float(found[end])):
+            raise UsageError(
+                f"`{asked.option} {part}`: a range cannot end at `{found[end]}`",
+                hint="give two finite numbers",
+            )
     if not 2 <= count <= MOST_VALUES:  # noqa: PLR2004  (a range has two ends)
         raise UsageError(
             f"`{asked.option} {part}` has {count} values",

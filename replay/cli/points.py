@@ -38,7 +38,7 @@ def axes_of(order: Sequence[Typed]) -> list[Axis]:
     axes = [_axis(known[name], text) for name, text in order if name in known]
     if not any(len(axis.values) > 1 for axis in axes):
         raise UsageError(
-            "nothing to sweep over: no what-if has several values",
+            "nothing to sweep over: no what-if has several values that differ",
             hint="for example --nvlink 450:1800:4, or --network-scale 1,2,4",
         )
     return _told_apart(sorted(axes, key=lambda axis: axis.asked.name != WHOLE_MACHINE))

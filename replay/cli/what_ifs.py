@@ -143,7 +143,12 @@ def _precision(value: str) -> Transform:
 
 
 def _compress(value: str) -> Transform:
-    method, _, where = value.partition("@")
+    method, at, where = value.partition("@")
+    if at and not where.strip():
+        raise UsageError(
+            f"`--compress {value}` has no selector after `@`",
+            hint="for example --compress fp8@class:collective, or --compress fp8 for all gradients",
+        )
     return Compress(method=method, where=where)
 
 

@@ -44,6 +44,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 ADDED_LATER = {
     answer.Answer: ("reading", "rates", "levers"),
     answer.Prediction: ("jitter", "name", "samples_factor", "known_errors"),
+    answer.JitterFacts: ("ranks_as_chance",),
     answer.RateFacts: (
         "flops_per_step",
         "flops_gpus",

@@ -37,6 +37,8 @@ def values(name: str, text: str) -> list[str]:
         ("nvlink", "450GBps:900GBps:2", ["450GBps", "900GBps"]),
         ("nvlink", "400:800Gbps:2", ["400Gbps", "800Gbps"]),
         ("nvlink", "x1:x4:3:log", ["x1", "x2", "x4"]),
+        ("nvlink", "450,450GBps,450:900:2", ["450GBps", "900GBps"]),
+        ("remove", "name:a:b:3", ["name:a:b:3"]),
         ("nvlink", "450,x2:x3:2", ["450GBps", "x2", "x3"]),
         ("network_scale", "4:1:4", ["4", "3", "2", "1"]),
         ("network_scale", "0.1:10:3:log", ["0.1", "1", "10"]),
@@ -66,6 +68,13 @@ def test_whole_numbers_may_go_by_equal_ratios() -> None:
         ("nvlink", "x1:900GBps:4", "mixes units"),
         ("network_scale", "1:8:1", "has 1 values"),
         ("network_scale", "0:8:3:log", "equal ratios"),
+        ("nvlink", "-5:5:3", "cannot end at `-5`"),
+        ("nvlink", "nan:5:3", "cannot end at `nan`"),
+        ("nvlink", "450:inf:3", "cannot end at `inf`"),
+        ("nvlink", "450:1e999:3", "cannot end at `1e999`"),
+        ("scale", "class:gemm=-1:1:3", "cannot end at `-1`"),
+        ("nvlink", "450:900:-3", "is no range"),
+        ("nvlink", "450:900:3:lin", "is no range"),
     ],
 )
 def test_a_malformed_list_says_what_is_wrong(name: str, text: str, said: str) -> None:

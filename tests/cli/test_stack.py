@@ -106,6 +106,8 @@ def test_options_of_the_runtime_say_what_files_say(
         (("jitter", "many"),),
         (("jitter", "10@much"),),
         (("jitter", "0"),),
+        (("jitter", "10@101"),),
+        (("compress", "fp8@"),),
         (("scale", "class:gemm"),),
         (("scale", "=2"),),
         (("scale", "class:gemm=fast"),),

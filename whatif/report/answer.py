@@ -113,6 +113,9 @@ class JitterFacts(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     p50_ns: int
     p95_ns: int
+    ranks_as_chance: bool = False
+    """One step was recorded: the ranks stand for chance, so that p50 lies apart from the prediction
+    where one of them is always slow, too."""
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):

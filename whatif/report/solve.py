@@ -38,7 +38,8 @@ class SolveAnswer(msgspec.Struct, frozen=True, kw_only=True):
     goal_ns: int
     is_reached: bool
     needed: AtValue | None
-    """The weakest value that meets the goal; null where none does."""
+    """The weakest value from which on all that were tried meet the goal; where the strongest does
+    not, the one with the shortest step; null where none does."""
     needed_bytes_per_s: float | None
     """Rate of the link there, as vendors print it; null where it is not known, or no link."""
     at_best: float | None
@@ -53,6 +54,11 @@ class SolveAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The stronger the knob, the shorter the step, at all values that were tried."""
     detour: tuple[AtValue, AtValue] | None
     """Where it does not: the stronger value and its longer step come second."""
+    also_meets: AtValue | None = None
+    """The weakest value that meets the goal too, though some between it and `needed` do not; null
+    where there is none, as always where the step falls all the way."""
+    ends_the_search: bool = False
+    """Even the weakest value that was tried meets the goal: still weaker ones may."""
     refused: str
     """Why some values do not fit the run; empty where all do."""
     no_effect: tuple[str, ...]
@@ -92,6 +98,8 @@ def solve_answer(run: RunFacts, found: Solution, vary: str, flag: Flag) -> Solve
         weakest=at(found.weakest),
         falls_all_the_way=found.detour is None,
         detour=None if found.detour is None else (at(found.detour[0]), at(found.detour[1])),
+        also_meets=None if found.also is None else at(found.also),
+        ends_the_search=found.ends_the_search,
         refused=found.refused,
         no_effect=() if found.moves else found.bound.outcome.no_effect,
         assumptions=told.outcome.told,
@@ -109,7 +117,7 @@ def _lines(answer: SolveAnswer, width: int) -> Iterator[str]:
     if answer.scenario:
         yield from wrap(f"after  {', then '.join(answer.scenario)}", width)
     yield (
-        f"goal   {format_ms(answer.goal_ns)} or less ({run.replayed_ns / answer.goal_ns:.3f}x), "
+        f"goal   {format_ms(answer.goal_ns)} or less ({_goal_speed(answer)}), "
         f"replayed {format_ms(run.replayed_ns)}"
     )
     if answer.needed is None:
@@ -120,12 +128,20 @@ def _lines(answer: SolveAnswer, width: int) -> Iterator[str]:
             yield f"range  {answer.at_best:g} may do: the low end of its answer meets the goal"
     elif answer.needed.value == answer.weakest.value:
         yield f"needs  nothing: even {_told(answer.needed)}"
+        yield f"range  the search ends at {answer.weakest.value:g}: weaker values may do as well"
     else:
         rate = answer.needed_bytes_per_s
         told = "" if rate is None else f" ({rate_in_bytes(float(f'{rate:.3g}'))})"
         yield f"needs  {_told(answer.needed, told)}"
         yield f"range  {_ends(answer)}"
         yield f"bound  {_told(answer.bound)}"
+
+
+def _goal_speed(answer: SolveAnswer) -> str:
+    if not answer.goal_ns:
+        return "nothing is left of the step"
+    speed = answer.run.replayed_ns / answer.goal_ns
+    return f"{speed:.3f}x" if speed >= 0.01 else f"{speed:.2g}x"  # noqa: PLR2004
 
 
 def _told(at: AtValue, rate: str = "") -> str:
@@ -155,6 +171,12 @@ def _notes(answer: SolveAnswer, width: int) -> Iterator[str]:
 
 def _remarks(answer: SolveAnswer) -> Iterator[str]:
     yield from (f"no effect: {reason}" for reason in answer.no_effect)
+    if answer.also_meets is not None and answer.needed is not None:
+        also, needed = answer.also_meets, answer.needed
+        yield (
+            f"{also.flag} meets the goal too ({format_ms(also.step_ns)}), but some values between "
+            f"it and {needed.flag} do not: the first of the last run of values that do is told"
+        )
     if answer.detour is not None:
         before, after = answer.detour
         yield (

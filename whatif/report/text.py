@@ -153,6 +153,9 @@ def _steps(findings: Findings) -> Iterator[str]:
                 f"{'':<9}{'jitter':<11}{p50:>14}   p50 of single steps   p95 {p95}   "
                 f"{study.jitter.samples:,} samples"
             )
+            if study.jitter.ranks_as_chance:
+                reason = "of one step a slow rank counts as chance: p50 may lie off for that alone"
+                yield f"{'':<20}{reason}"
         if study.samples_factor != 1 and study.speedup is not None:
             gain = study.samples_factor * study.speedup
             yield (

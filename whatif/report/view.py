@@ -167,7 +167,12 @@ def _prediction(study: Study) -> Prediction:
 def _jitter(drawn: Spread | None) -> JitterFacts | None:
     if drawn is None:
         return None
-    return JitterFacts(samples=drawn.samples, p50_ns=drawn.p50_ns, p95_ns=drawn.p95_ns)
+    return JitterFacts(
+        samples=drawn.samples,
+        p50_ns=drawn.p50_ns,
+        p95_ns=drawn.p95_ns,
+        ranks_as_chance=drawn.ranks_as_chance,
+    )
 
 
 def _ranks(

@@ -34,6 +34,8 @@ class Context:
     replica_spread_ns: float | None = None
     """Standard deviation of what replicas work by themselves in a step, as recorded; None before a
     what-if has measured it."""
+    before_replicas: "BeforeReplicas | None" = None
+    """None before the first other number of replicas."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
@@ -62,6 +64,22 @@ class Anchor:
     topology: Topology
     curves: Curves
     """Size to time as the calls themselves measured it; rows are collectives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeReplicas:
+    """The run before its number of replicas changed: of fewer replicas the others are gone.
+
+    Another number asked for right after starts from here, so that there and back leaves nothing.
+    """
+
+    graph: TaskGraph
+    context: Context
+    n_replicas: int
+    changed: TaskGraph
+    """What became of it: the next what-if stands right after where it gets this very graph."""
+    n_lost: int
+    """Replicas in the files that are not in `changed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

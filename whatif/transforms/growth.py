@@ -36,6 +36,18 @@ class Growth:
         new: Int64 = low + self.stride * (np.minimum(place, self.after - 1) + high * self.after)
         return new
 
+    def along(self, ranks: Int64) -> int:
+        """Positions that the members of a communicator have, where they differ in nothing else.
+
+        1 for members that lie across the axis, inside a replica among them.
+        """
+        outside = ranks % self.stride + ranks // (self.stride * self.before) * self.stride
+        return len(ranks) if len(ranks) and (outside == outside[0]).all() else 1
+
+    def is_inside(self, ranks: Int64) -> bool:
+        """The members lie in one replica, side by side."""
+        return bool((ranks // self.stride == ranks[:1] // self.stride).all())
+
     def members(self, ranks: Int64) -> Int64:
         """New members of a communicator along the axis, whose members were `ranks`."""
         first = int(self.moved(ranks[:1] - ranks[:1] // self.stride % self.before * self.stride)[0])
@@ -44,8 +56,8 @@ class Growth:
 
 def stride_of(graph: TaskGraph, layout: Layout, axis: Axis) -> int:
     """By a communicator whose ranks are known; else ranks that share a replica are neighbours."""
-    for group, role in zip(graph.groups, layout.roles, strict=True):
-        if role.axis is axis and len(group.ranks) > 1:
+    for number, (group, role) in enumerate(zip(graph.groups, layout.roles, strict=True)):
+        if role.axis is axis and len(group.ranks) > 1 and layout.span(number, axis) > 1:
             ranks = sorted(group.ranks)
             return max(ranks[1] - ranks[0], 1)
     outside = layout.degree(Axis.SHARDED) if axis is Axis.DATA else 1
@@ -66,8 +78,10 @@ def spans_of(graph: TaskGraph, layout: Layout, growth: Growth) -> Spans:
     """Which collectives have other members, and how many replicas these are of."""
     of_group = np.array(
         [
-            (growth.before, growth.after) if _grows(layout, number, growth) else (1, 1)
-            for number in range(len(graph.groups))
+            (growth.before, growth.after)
+            if _grows(layout, number, growth)
+            else _part(group, growth)
+            for number, group in enumerate(graph.groups)
         ],
         np.int64,
     ).reshape(-1, 2)
@@ -81,6 +95,12 @@ def spans_of(graph: TaskGraph, layout: Layout, growth: Growth) -> Spans:
         before=np.where(whole, before, 1),
         after=np.where(whole, after, 1),
     )
+
+
+def _part(group: Group, growth: Growth) -> tuple[int, int]:
+    """Positions of a communicator that joins some of them: as many, as long as there are."""
+    n_along = growth.along(np.array(group.ranks, np.int64))
+    return n_along, min(n_along, growth.after)
 
 
 def _grows(layout: Layout, group: int, growth: Growth) -> bool:
@@ -104,7 +124,13 @@ def resized(graph: TaskGraph, layout: Layout, growth: Growth, spans: Spans) -> T
 def _moved_group(group: Group, layout: Layout, number: int, growth: Growth) -> Group:
     role, ranks = layout.roles[number], np.array(sorted(group.ranks), np.int64)
     if not _grows(layout, number, growth):
-        return replace(group, ranks=tuple(growth.moved(ranks).tolist()))
+        before, after = _part(group, growth)
+        moved = growth.moved(ranks)
+        if after < before:
+            return replace(group, ranks=tuple(np.unique(moved)[:after].tolist()), size=after)
+        if growth.after < growth.before and growth.is_inside(ranks):
+            return group  # those of a replica that stays do not move to another node
+        return replace(group, ranks=tuple(moved.tolist()))
     size = role.size * growth.after // growth.before
     if role.size == growth.world_before:
         ranks = np.arange(growth.world_after, dtype=np.int64)

@@ -1,6 +1,5 @@
 """A question about variation: the step again and again, with the durations that it had."""
 
-import math
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -10,6 +9,7 @@ from replay.graph.arrays import TaskGraph
 from whatif.transforms.base import Applied, Context
 
 MOST = 10_000
+MOST_SCALE = 100.0
 
 
 class Jitter(
@@ -21,15 +21,16 @@ class Jitter(
     """
 
     samples: Annotated[int, Meta(ge=1, le=MOST)]
-    scale: Annotated[float, Meta(ge=0)] = 1.0
-    """How much of the measured variation: 1 as measured, 2 twice as far from the median."""
+    scale: Annotated[float, Meta(ge=0, le=MOST_SCALE)] = 1.0
+    """How much of the measured variation: 0 is the prediction itself, 1 as measured, 2 twice as far
+    from the median."""
 
     def __post_init__(self) -> None:
         """Hold the same bounds for the command line, which builds the struct directly."""
-        if not (1 <= self.samples <= MOST and math.isfinite(self.scale) and self.scale >= 0):
+        if not (1 <= self.samples <= MOST and 0 <= self.scale <= MOST_SCALE):
             raise UsageError(
                 f"`--jitter {self.samples}@{self.scale:g}` cannot be drawn",
-                hint=f"write a number of samples up to {MOST:,}: 200, or 200@2 for twice the noise",
+                hint=f"up to {MOST:,} samples, {MOST_SCALE:g} times the variation: 200, 200@2",
             )
 
     @property

@@ -24,7 +24,7 @@ from whatif.parallelism import (
     layout_of,
 )
 from whatif.topology import spread
-from whatif.transforms.base import Applied, Context, with_durations
+from whatif.transforms.base import Applied, BeforeReplicas, Context, with_durations
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.growth import Growth, Spans, resized, spans_of, stride_of
 from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known
@@ -83,6 +83,11 @@ class Replicas(
         Raises:
             ScenarioError: the run has no replicas, or shards that the number does not fit.
         """
+        earlier = context.before_replicas
+        if earlier is not None and earlier.changed is graph:
+            again = self.apply(earlier.graph, earlier.context)
+            told = f"of several --dp in a row the last counts, from the {earlier.n_replicas} before"
+            return replace(again, assumptions=(told, *again.assumptions))
         layout = layout_of(graph, data_groups=self._groups(graph))
         growth = _growth(graph, layout, self.replicas)
         label = f"data parallel {layout.replicas} -> {self.replicas}"
@@ -100,8 +105,10 @@ class Replicas(
         now, network = _with_network(now, waiting, target)
         moved = retimed(waiting, now, now, changed=target)
         changed = _without_alone(moved.graph, spans)
+        changed, uneven = _no_faster(waiting, changed, spans, now)
         if growth.axis is Axis.SHARDED:
             changed = with_shards(changed, growth.before / growth.after, now.bound)
+        gone = () if earlier is None or growth.after < growth.before else _gone(earlier)
         return Applied(
             graph=changed,
             label=label,
@@ -109,8 +116,22 @@ class Replicas(
                 moved.context,
                 samples_factor=context.samples_factor * growth.after / growth.before,
                 replica_spread_ns=staffed.spread_ns,
+                before_replicas=BeforeReplicas(
+                    graph=graph,
+                    context=context,
+                    n_replicas=layout.replicas,
+                    changed=changed,
+                    n_lost=len(graph.ranks) - len(staffed.graph.ranks),
+                ),
             ),
-            assumptions=(*_told(layout, growth, staffed), *network, *moved.assumptions),
+            assumptions=(
+                *_told(layout, growth, staffed),
+                *_crossing_told(layout, growth),
+                *gone,
+                *uneven,
+                *network,
+                *moved.assumptions,
+            ),
             known_errors=(KNOWN_ERROR, *moved.known_errors),
         )
 
@@ -297,6 +318,56 @@ def _with_network(
         f"network between nodes: {shown} per GPU, one direction (usual; --base-net RATE tells)"
     )
     return replace(context, fabric=fabric), (told, assumed)
+
+
+def _no_faster(
+    before: TaskGraph, after: TaskGraph, spans: Spans, context: Context
+) -> tuple[TaskGraph, tuple[str, ...]]:
+    """Transfers among more replicas that got shorter: in the upper bound they take what they took.
+
+    The model lets them where the recorded members lay unevenly over nodes, so that one card bound
+    them all, and the new ones fill more of the nodes. Whether it did in the recording is not known.
+    """
+    if after.n_tasks != before.n_tasks:
+        return after, ()
+    more = spans.chosen & (spans.after > spans.before)
+    more &= spread(before, context.places).domains > 1
+    more = np.append(more, False)[before.tasks.collective]
+    was_ns, is_ns = before.tasks.dur_ns, after.tasks.dur_ns
+    shorter = more & (before.tasks.kind == TaskKind.TRANSFER) & (is_ns < was_ns)
+    if not shorter.any():
+        return after, ()
+    told = (
+        "more replicas shorten transfers: by the model one card of a node bound the recorded ones, "
+        "whose members lie unevenly over nodes; the range holds that it did not, and none is faster"
+    )
+    if context.bound is Bound.HIGH:
+        after = with_durations(after, np.where(shorter, was_ns, is_ns))
+    return after, (told,)
+
+
+def _gone(earlier: BeforeReplicas) -> tuple[str, ...]:
+    if not earlier.n_lost:
+        return ()
+    return (
+        f"{earlier.n_lost} recorded ranks that an earlier --dp took out do not come back, the slow "
+        "ones among them: with that --dp left out the answer is better founded",
+    )
+
+
+def _crossing_told(layout: Layout, growth: Growth) -> Iterator[str]:
+    """Communicators that look like those of replicas, but join fewer ranks."""
+    sizes = {
+        role.size
+        for role in layout.roles
+        if role.axis is growth.axis and 1 < role.size < layout.degree(growth.axis)
+    }
+    if sizes:
+        shown = " and ".join(map(str, sorted(sizes)))
+        yield (
+            f"communicators of {shown} ranks reduce at the same place in the step as those of "
+            f"{layout.degree(growth.axis)}: taken to stay as they are (--dp N@NAME says which grow)"
+        )
 
 
 def _without_alone(graph: TaskGraph, spans: Spans) -> TaskGraph:

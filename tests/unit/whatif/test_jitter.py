@@ -68,9 +68,34 @@ def test_twice_the_variation_lies_twice_as_far_from_the_median() -> None:
     assert drawn == {1, 201, 401}
 
 
-def test_no_variation_asked_is_every_task_at_its_median() -> None:
-    found = spread_of(steps_of(100, 200, 300), scale=0)
-    assert drawn_us(found.step_ns[:, 1:]) == {201}
+@pytest.mark.parametrize("host_us", [(100,), (100, 400), (100, 200, 400)])
+def test_no_variation_asked_is_the_prediction(host_us: tuple[int, ...]) -> None:
+    graph = steps_of(*host_us, ranks=(0, 1, 2))
+    found = spread_of(graph, scale=0)
+    assert (found.step_ns == step_times(graph, replay(graph)).per_step_ns).all()
+
+
+def test_less_than_measured_lies_between_the_prediction_and_a_draw() -> None:
+    found = spread_of(steps_of(100, 200, 300, kernel_us=0), scale=0.5)
+    assert drawn_us(found.step_ns[:, 1:2]) == {151, 201, 251}
+
+
+def test_of_two_steps_a_rank_that_is_always_slow_stays_slow() -> None:
+    graph = steps_of(100, 100, ranks=(0, 1, 2))
+    found = spread_of(graph)
+    assert (found.step_ns == step_times(graph, replay(graph)).per_step_ns).all()
+    assert "around its own mean" in found.drawn
+
+
+def test_two_steps_vary_by_root_two_of_how_far_they_lie_from_their_mean() -> None:
+    found = spread_of(steps_of(400, 600, kernel_us=0, ranks=(0, 5)))
+    drawn = found.step_ns[:, 1:] / US
+    apart = 100 * 2**0.5
+    # The later of two ranks that lie 500 us apart is always the second.
+    assert set(drawn.ravel().round().tolist()) <= {
+        round(1_001 + more * apart) for more in (-1, 0, 1)
+    }
+    assert found.p50_ns == pytest.approx(1_001 * US, rel=0.15)
 
 
 def test_with_few_steps_ranks_of_one_role_stand_for_them() -> None:
@@ -78,6 +103,8 @@ def test_with_few_steps_ranks_of_one_role_stand_for_them() -> None:
     # The slowest of three ranks, each drawn from 100, 200 and 300.
     assert drawn_us(found.step_ns) == {111, 211, 311}
     assert "as too few steps were recorded" in found.drawn
+    assert found.ranks_as_chance
+    assert not spread_of(steps_of(100, 100, ranks=(0, 1))).ranks_as_chance
 
 
 def test_one_rank_with_few_steps_shows_nothing() -> None:
@@ -124,7 +151,9 @@ def test_the_spread_lies_within_the_recorded_extremes(host_us: list[int]) -> Non
     assert found.step_ns.max() <= (max(host_us) + 1) * US
 
 
-@pytest.mark.parametrize(("samples", "scale"), [(0, 1), (10**9, 1), (10, -1), (10, float("nan"))])
+@pytest.mark.parametrize(
+    ("samples", "scale"), [(0, 1), (10**9, 1), (10, -1), (10, 100.5), (10, float("nan"))]
+)
 def test_what_cannot_be_drawn_is_refused(samples: int, scale: float) -> None:
     with pytest.raises(UsageError):
         Jitter(samples=samples, scale=scale)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.errors import ScenarioError
+from ingest.errors import ScenarioError, UsageError
 from ingest.units import Nanos
+from replay.api import Goal
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of, data_parallel
 from whatif.scenario import Scenario
@@ -95,6 +96,50 @@ def test_the_range_of_the_answers_gives_a_range_of_values() -> None:
     assert solution.at_best is not None
     assert solution.at_worst is None or solution.at_worst >= solution.needed.value
     assert solution.at_best <= solution.needed.value
+
+
+def turning(values: dict[int, float], **limits: float) -> Knob:
+    """Whole values, each with its factor on the transfers."""
+
+    def at(value: float) -> Scenario:
+        factor = values[round(value)]
+        return Scenario(transforms=(Scale(where="class:collective", factor=factor),))
+
+    span = {"least": 1, "most": len(values), **limits}
+    return Knob(name="turning", is_whole=True, scenario=at, **span)
+
+
+def test_a_weaker_value_that_meets_the_goal_too_is_told() -> None:
+    graph = data_parallel()
+    step_ns = baseline_of(graph).replayed.mean_ns
+    one = turning({1: 3.0, 2: 1.0, 3: 2.0, 4: 1.0, 5: 0.5})
+    solution = found(graph, one, step_ns)
+    assert solution.needed is not None
+    assert solution.also is not None
+    assert (solution.needed.value, solution.also.value) == (4, 2)
+    assert not solution.ends_the_search
+    falling = found(graph, turning({1: 3.0, 2: 2.0, 3: 1.0, 4: 0.5}), step_ns)
+    assert falling.also is None
+
+
+def test_a_goal_that_the_weakest_value_meets_ends_the_search() -> None:
+    graph = data_parallel()
+    step_ns = baseline_of(graph).replayed.mean_ns
+    solution = found(graph, turning({1: 3.0, 2: 1.0}), 10 * step_ns)
+    assert solution.ends_the_search
+    assert solution.needed is not None
+    assert solution.needed.value == 1
+
+
+@pytest.mark.parametrize("speedup", [0.0, 1e-300, -1.0, 1e300, float("inf"), float("nan")])
+def test_absurd_goals_are_refused(speedup: float) -> None:
+    with pytest.raises(UsageError, match="no speedup to be had"):
+        Goal(speedup=speedup)
+
+
+def test_a_step_of_more_than_a_day_is_refused() -> None:
+    with pytest.raises(UsageError, match="more than a day"):
+        Goal(step_ns=Nanos(10**15))
 
 
 def test_values_that_do_not_fit_are_left_out_and_told() -> None:
