@@ -140,8 +140,8 @@ def test_what_cannot_be_reached_names_the_bound_and_is_an_answer(run: Run) -> No
     assert re.search(r"cannot be reached with --network-scale: bound \d\.\d{3}x", outcome.out)
 
 
-def test_a_goal_beyond_all_measure_is_out_of_reach(run: Run) -> None:
-    outcome = run("solve", SAMPLE, "--speedup", "1e12", "--vary", "network-scale")
+def test_a_goal_far_beyond_what_there_is_is_out_of_reach(run: Run) -> None:
+    outcome = run("solve", SAMPLE, "--speedup", "1e6", "--vary", "network-scale")
     assert outcome.code == 0
     assert "cannot be reached" in outcome.out
 
