@@ -11,6 +11,7 @@ from whatif.models.bound import Bound
 from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.model import (
     ERROR_IN_NODE,
+    ERROR_MORE_GPUS,
     ERROR_NEW_NETWORK,
     ERROR_OTHER_WAY,
     ERROR_SAME_NODES,
@@ -325,6 +326,7 @@ def test_the_error_that_is_told_is_that_of_the_change() -> None:
     assert ERROR_NEW_NETWORK in known_error(inside, H100, outside, H100)
     assert ERROR_NEW_NETWORK not in known_error(outside, H100, outside, A100)
     assert known_error(inside, A100, inside, H100) == ERROR_IN_NODE
+    assert known_error(inside, H100, calls(MIB, members=4), H100) == ERROR_MORE_GPUS
     quicker = replace(H100, nic_bytes_per_s=100e9)
     assert known_error(outside, H100, outside, quicker) == ERROR_SAME_NODES
     tree = replace(H100, algorithm=Algorithm.TREE)

@@ -405,7 +405,9 @@ def test_what_was_said_to_join_replicas_does_and_what_only_looks_like_it_does_no
 def test_the_range_holds_that_more_replicas_over_nodes_are_no_faster() -> None:
     """Nine ranks on nodes of eight share one card; twice eight do not."""
     graph = data_parallel([1_000_000] * 9, size_bytes=64 * MB)
-    answer = ask(graph, 16)
+    nodes = Recorded(gpus_per_node=8)
+    scenario = Scenario(base=nodes, transforms=(Replicas(replicas=16),))
+    answer = study(graph, baseline_of(graph), scenario)
     assert answer.step_ns < answer.replayed_ns <= answer.high_ns
     assert any("the range holds that it did not" in line for line in answer.assumptions)
 
@@ -439,11 +441,11 @@ def test_more_replicas_on_one_link_never_step_faster_and_lie_in_the_range(
     assert answer_in_range(first)
     assert answer_in_range(second)
     # With n members the switch takes 1 + 1/n of the bytes from each: less of them, the more there
-    # are; the pipeline's filling follows with up to their power of 1.6. Where the library changes
-    # its algorithm times meet within a part in a hundred.
+    # are; the pipeline's filling follows with up to their power of 1.5. Where the library changes
+    # its algorithm as well, times meet within a part in a hundred.
     fewer, many = (len(works_ns) + extra for extra in (more, 2 * more))
-    by_switch = ((1 + 1 / fewer) / (1 + 1 / many)) ** 1.6
-    assert first.replayed_ns - 2 <= first.step_ns <= second.step_ns * max(1.01, by_switch)
+    by_switch = ((1 + 1 / fewer) / (1 + 1 / many)) ** 1.5
+    assert first.replayed_ns - 2 <= first.step_ns <= second.step_ns * 1.01 * by_switch
 
 
 @settings(max_examples=8, deadline=None)

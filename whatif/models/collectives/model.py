@@ -36,6 +36,7 @@ ERROR_OTHER_WAY = (
     "ring against reduction in the switch of a node 2% (worst 10%) from 8 GiB on, other algorithms "
     "not judged; that the run took the fastest is presumed"
 )
+ERROR_MORE_GPUS = "18% (worst 22%) for more or fewer GPUs of a node"
 ERROR_SAME_NODES = "another network between the same nodes not judged: no public sweeps have two"
 ERROR_MORE_NODES = "5% (worst 24%) for more or fewer nodes"
 ERROR_NEW_NETWORK = (
@@ -50,9 +51,11 @@ def known_error(before: Calls, base: Fabric, after: Calls, new: Fabric) -> str:
     other_way = (base.algorithm, base.in_network) != (new.algorithm, new.in_network)
     leaves: Bool = (before.nodes <= 1) & (after.nodes > 1)
     more: Bool = (before.nodes > 1) & (after.nodes != before.nodes)
+    in_node: Bool = (after.nodes <= 1) & (before.members != after.members)
     between = (after.nodes > 1) & ~leaves & ~more & (_parts_between(base) != _parts_between(new))
     told = (
-        (inside or bool((before.members != after.members).any()), ERROR_IN_NODE),
+        (inside, ERROR_IN_NODE),
+        (bool(in_node.any()), ERROR_MORE_GPUS),
         (other_way, ERROR_OTHER_WAY),
         (bool(between.any()), ERROR_SAME_NODES),
         (bool(more.any()), ERROR_MORE_NODES),
