@@ -32,7 +32,7 @@ KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)
 }
 """By tag."""
-HARDWARE_FREE = (NetworkScale, Scale, Remove, NoStragglers)
+HARDWARE_FREE = (NetworkScale, Scale, Remove, NoStragglers, *get_args(Runtime))
 """What-ifs to which the recorded machine does not matter."""
 
 
