@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
@@ -10,9 +11,11 @@ from ingest.errors import TraceError, UsageError
 from ingest.pipeline import IngestOptions
 from ingest.store import Store
 from ingest.units import Nanos
+from replay.asking import Asking
 from replay.graph.arrays import TaskGraph
 from replay.graph.build import build
 from replay.graph.facts import GraphFacts
+from replay.queries.load import Value
 from replay.results.causes import find_fetching
 from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
@@ -22,6 +25,9 @@ from replay.run import Run, Table, describe
 from whatif.levers import lever_table
 from whatif.levers import levers as short_levers
 from whatif.many import Ranges
+from whatif.postmortem.build import build_report
+from whatif.postmortem.contract import Report
+from whatif.postmortem.material import Material
 from whatif.recorded import NOTHING_SAID as TRACE_TELLS
 from whatif.recorded import Recorded
 from whatif.report.answer import Answer
@@ -53,6 +59,14 @@ class Window:
     steps: range | None = None
     """Recorded step numbers, half-open."""
 
+    def as_values(self) -> dict[str, Value]:
+        """Parameters of the named queries that know parts of a run."""
+        return {
+            "ranks": None if self.ranks is None else ",".join(map(str, self.ranks)),
+            "first_step": None if self.steps is None else self.steps.start,
+            "last_step": None if self.steps is None else self.steps.stop - 1,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
@@ -65,6 +79,7 @@ class Stored:
 
 WHOLE = Window()
 DEFAULTS = IngestOptions()
+PROGRAM = f"trace-replay {version('trace-replay')}"
 UNCHANGED = Scenario()
 
 
@@ -111,12 +126,31 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
     Raises:
         UserError: as `analyse`.
     """
-    began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
-        as_read, facts = _graph_of(run, window)
-        fetching = find_fetching(run.store)
-        flops = find_flops(run.store, as_read, facts)
-        reading = _reading(run)
+        return _found(
+            run,
+            scenario,
+            window=window,
+            unprofiled_step_ns=unprofiled_step_ns,
+            workload=workload,
+            with_levers=with_levers,
+        )
+
+
+def _found(
+    run: pipeline.Run,
+    scenario: Scenario,
+    *,
+    window: Window,
+    unprofiled_step_ns: Nanos | None,
+    workload: Workload,
+    with_levers: bool,
+) -> Findings:
+    """What is found in an open run."""
+    began = perf_counter()
+    as_read, facts = _graph_of(run, window)
+    fetching = find_fetching(run.store)
+    flops = find_flops(run.store, as_read, facts)
     graph = with_modelled_transfers(as_read, scenario.base)
     base, unprofiled = baseline(graph, facts), None
     run_reading = read_run(graph, base, facts, fetching)
@@ -135,8 +169,64 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         study=None if asked is None else _said(asked, unprofiled),
         levers=saving,
         unprofiled=unprofiled,
-        reading=replace(reading, seconds=perf_counter() - began),
+        reading=replace(_reading(run), seconds=perf_counter() - began),
     )
+
+
+def report(  # noqa: PLR0913  (as `examine`)
+    paths: Paths,
+    scenario: Scenario = UNCHANGED,
+    *,
+    command: str,
+    window: Window = WHOLE,
+    unprofiled_step_ns: Nanos | None = None,
+    options: IngestOptions = DEFAULTS,
+    workload: Workload = NOTHING_SAID,
+) -> Report:
+    """The post-mortem report of a run: fifteen sections, findings, and the SQL behind them.
+
+    Args:
+        paths: as `analyse`.
+        scenario: told among the what-ifs of the report.
+        command: as it was typed, to make the report again.
+        window: the part of the run that counts.
+        unprofiled_step_ns: as `analyse`.
+        options: how traces are read.
+        workload: what a step does.
+
+    Raises:
+        UserError: as `analyse`.
+    """
+    opened = pipeline.open_run(paths, options=options)
+    with Run(opened, announce=options.announce) as run:
+        found = _found(
+            opened,
+            scenario,
+            window=window,
+            unprofiled_step_ns=unprofiled_step_ns,
+            workload=workload,
+            with_levers=True,
+        )
+        asking = Asking(run, name=_called(paths), window=window.as_values())
+        table = lever_table(found.graph, found.baseline)
+        told = run_facts(
+            found.graph, found.facts, found.baseline, files_failed=len(found.reading.failed)
+        )
+        material = Material(
+            name=_called(paths),
+            command=command,
+            findings=found,
+            answer=answer_of(found),
+            levers=levers_answer(told, table),
+            sources=asking.sources(),
+            ask=asking,
+        )
+        return build_report(material, program=PROGRAM)
+
+
+def _called(paths: Paths) -> str:
+    """The paths as one word or a few."""
+    return " ".join(str(path) for path in paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
 from replay.cli.cmd_queries import queries
+from replay.cli.cmd_report import report
 from replay.cli.cmd_scenario import scenario
 from replay.cli.cmd_schema import schema
 from replay.cli.cmd_solve import solve
@@ -26,6 +27,7 @@ from replay.cli.stack import StackedCommand
 
 COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("whatif", whatif, StackedCommand),
+    ("report", with_what_ifs(report, several=False), StackedCommand),
     ("levers", with_what_ifs(levers, several=False), StackedCommand),
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),

@@ -1,0 +1,71 @@
+"""What sections are written from: the findings of a run, and a way to ask its tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from whatif.report.answer import Answer
+from whatif.report.blocks import Query
+from whatif.report.findings import Findings
+from whatif.report.levers import LeversAnswer
+
+Value = int | float | bool | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of a query, and the query."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    query: Query
+    left_out: int = 0
+
+    def column(self, name: str) -> tuple[Any, ...]:
+        """Values of one column, in the order of the rows."""
+        at = self.names.index(name)
+        return tuple(row[at] for row in self.rows)
+
+    def dicts(self) -> tuple[Mapping[str, Any], ...]:
+        """One mapping a row."""
+        return tuple(dict(zip(self.names, row, strict=True)) for row in self.rows)
+
+
+class Ask(Protocol):
+    """Asks a named query (`replay/queries/NAME.sql`) on the tables of the run.
+
+    The part of the run that counts (`$ranks`, `$first_step`, `$last_step`) is filled in where the
+    query declares such parameters and the caller gives none.
+    """
+
+    def __call__(self, name: str, /, *, limit: int | None = None, **params: Value) -> Rows:
+        """Rows of the query; at most `limit` where given, the rest is counted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A trace file."""
+
+    name: str
+    rank: int | None
+    events: int
+    digest: str
+    """Of its bytes: 128 bits of BLAKE2b, hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """A run as sections see it."""
+
+    name: str
+    """As a person would call the run: its folder or file."""
+    command: str
+    """As it was typed."""
+    findings: Findings
+    answer: Answer
+    """The same as the JSON contract says it."""
+    levers: LeversAnswer
+    """All what-ifs with their ranges."""
+    sources: tuple[SourceFile, ...]
+    ask: Ask

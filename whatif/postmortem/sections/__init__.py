@@ -1,0 +1,1 @@
+"""One file a section: `section(material) -> Section`; `postmortem.build` has their order."""

@@ -1,0 +1,12 @@
+"""Section `comparison`."""
+
+from whatif.postmortem.contract import Section
+from whatif.postmortem.material import Material
+
+KEY = "comparison"
+TITLE = "Comparison"
+
+
+def section(material: Material) -> Section:
+    """Nothing yet but the name."""
+    return Section(key=KEY, title=TITLE, summary=material.name)

@@ -1,0 +1,12 @@
+"""Section `memory`."""
+
+from whatif.postmortem.contract import Section
+from whatif.postmortem.material import Material
+
+KEY = "memory"
+TITLE = "Memory"
+
+
+def section(material: Material) -> Section:
+    """Nothing yet but the name."""
+    return Section(key=KEY, title=TITLE, summary=material.name)

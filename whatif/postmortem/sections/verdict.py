@@ -1,0 +1,12 @@
+"""Section `verdict`."""
+
+from whatif.postmortem.contract import Section
+from whatif.postmortem.material import Material
+
+KEY = "verdict"
+TITLE = "Verdict"
+
+
+def section(material: Material) -> Section:
+    """Nothing yet but the name."""
+    return Section(key=KEY, title=TITLE, summary=material.name)
