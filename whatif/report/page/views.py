@@ -1,0 +1,162 @@
+"""Blocks as templates see them: cells formatted, charts drawn, long tables cut with a word."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from whatif.report.blocks import Block, Cell, Column, DataTable, Query, Unit, Words
+from whatif.report.charts.amounts import told
+from whatif.report.charts.as_table import table_of
+from whatif.report.charts.draw import Chart, draw
+from whatif.report.charts.svg import cut
+
+MOST_ROWS = 500
+"""Of a table on a page; JSON and SQL have all."""
+MOST_DATA_ROWS = 60
+"""Of the table beside a chart: longer ones no one reads."""
+FILTER_FROM = 13
+"""Rows from which on a table can be searched."""
+LONGEST_NAME = 140
+"""Letters of a cell; the whole text is told when it is pointed at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellView:
+    """A cell."""
+
+    text: str
+    kind: str
+    """`text`, `code` or `number`."""
+    raw: float | int | None
+    """The number itself, which tables are sorted by."""
+    share: float | None
+    """Of the largest value of the column, for the bar behind it."""
+    whole: str
+    """The uncut text; empty where it is not cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadView:
+    """Head of a column."""
+
+    name: str
+    about: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView:
+    """A table."""
+
+    kind: str = "table"
+    key: str
+    title: str
+    about: str
+    heads: tuple[HeadView, ...]
+    rows: tuple[tuple[CellView, ...], ...]
+    left_out: int
+    query: Query | None
+    has_filter: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartView:
+    """A picture, its legend, and its numbers."""
+
+    kind: str = "chart"
+    key: str
+    title: str
+    about: str
+    picture: Markup
+    legend: Markup
+    notes: tuple[str, ...]
+    remark: str
+    data: TableView
+    query: Query | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsView:
+    """Paragraphs."""
+
+    kind: str = "words"
+    paragraphs: tuple[str, ...]
+
+
+def view(block: Block) -> TableView | ChartView | WordsView:
+    """A block, ready to be put into a template."""
+    match block:
+        case Words():
+            return WordsView(paragraphs=block.paragraphs)
+        case DataTable():
+            return table_view(block, MOST_ROWS)
+        case _:
+            return _chart_view(block)
+
+
+def table_view(table: DataTable, most: int) -> TableView:
+    """At most so many rows of a table."""
+    shown = table.rows[:most]
+    kinds = [_kind(column.unit) for column in table.columns]
+    largest = [
+        _largest(table, at) if column.has_bar else None for at, column in enumerate(table.columns)
+    ]
+    return TableView(
+        key=table.key,
+        title=table.title,
+        about=table.about,
+        heads=tuple(
+            HeadView(name=column.name, about=column.about, kind=kind)
+            for column, kind in zip(table.columns, kinds, strict=True)
+        ),
+        rows=tuple(
+            tuple(
+                _cell(value, column, most_of)
+                for value, column, most_of in zip(row, table.columns, largest, strict=True)
+            )
+            for row in shown
+        ),
+        left_out=table.left_out + len(table.rows) - len(shown),
+        query=table.query,
+        has_filter=len(shown) >= FILTER_FROM,
+    )
+
+
+def _kind(unit: Unit) -> str:
+    return unit.value if unit in {Unit.TEXT, Unit.CODE} else "number"
+
+
+def _largest(table: DataTable, at: int) -> float | None:
+    values = [abs(row[at]) for row in table.rows if isinstance(row[at], int | float)]  # type: ignore[arg-type]
+    return max(values, default=None) or None
+
+
+def _cell(value: Cell, column: Column, largest: float | None) -> CellView:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    raw = value if is_number else None
+    text = told(value, column.unit)
+    short = cut(text, LONGEST_NAME)
+    kind = _kind(column.unit)
+    assert raw is None or isinstance(raw, int | float), "no text is a number"
+    return CellView(
+        text=short,
+        kind="text" if kind == "code" and value is None else kind,
+        raw=raw,
+        share=None if largest is None or raw is None else abs(raw) / largest,
+        whole="" if short == text else text,
+    )
+
+
+def _chart_view(chart: Chart) -> ChartView:
+    drawn = draw(chart)
+    return ChartView(
+        key=chart.key,
+        title=chart.title,
+        about=chart.about,
+        picture=drawn.picture,
+        legend=drawn.legend,
+        notes=drawn.notes,
+        remark=drawn.remark,
+        data=table_view(table_of(chart), MOST_DATA_ROWS),
+        query=getattr(chart, "query", None),
+    )
