@@ -1,8 +1,9 @@
 """What a notebook calls; each command of the command line is one call of it."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
@@ -31,6 +32,7 @@ from whatif.postmortem.material import Material
 from whatif.recorded import NOTHING_SAID as TRACE_TELLS
 from whatif.recorded import Recorded
 from whatif.report.answer import Answer
+from whatif.report.columns import to_type
 from whatif.report.findings import Findings, Reading
 from whatif.report.levers import LeversAnswer, levers_answer
 from whatif.report.rates import NOTHING_SAID, Workload
@@ -79,7 +81,6 @@ class Stored:
 
 WHOLE = Window()
 DEFAULTS = IngestOptions()
-PROGRAM = f"trace-replay {version('trace-replay')}"
 UNCHANGED = Scenario()
 
 
@@ -177,7 +178,7 @@ def report(  # noqa: PLR0913  (as `examine`)
     paths: Paths,
     scenario: Scenario = UNCHANGED,
     *,
-    command: str,
+    command: str | None = None,
     window: Window = WHOLE,
     unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
@@ -188,7 +189,7 @@ def report(  # noqa: PLR0913  (as `examine`)
     Args:
         paths: as `analyse`.
         scenario: told among the what-ifs of the report.
-        command: as it was typed, to make the report again.
+        command: as it was typed, to make the report again; None spells it out of the arguments.
         window: the part of the run that counts.
         unprofiled_step_ns: as `analyse`.
         options: how traces are read.
@@ -214,14 +215,34 @@ def report(  # noqa: PLR0913  (as `examine`)
         )
         material = Material(
             name=_called(paths),
-            command=command,
+            command=command or _spelled(paths, scenario, window),
             findings=found,
             answer=answer_of(found),
             levers=levers_answer(told, table),
             sources=asking.sources(),
             ask=asking,
         )
-        return build_report(material, program=PROGRAM)
+        return build_report(material, program=_program())
+
+
+def _program() -> str:
+    """Name and version; run from a folder that is not installed, it has no version."""
+    try:
+        return f"trace-replay {version('trace-replay')}"
+    except PackageNotFoundError:
+        return "trace-replay, not installed"
+
+
+def _spelled(paths: Paths, scenario: Scenario, window: Window) -> str:
+    """The command that does what a call from Python did."""
+    words = ["replay report", *(shlex.quote(str(path)) for path in paths)]
+    words += [to_type(change.flag) for change in scenario.transforms]
+    words += [scenario.base.flags] if scenario.base.flags else []
+    if window.ranks is not None:
+        words.append(f"--ranks {','.join(map(str, window.ranks))}")
+    if window.steps is not None:
+        words.append(f"--steps {window.steps.start}:{window.steps.stop}")
+    return " ".join(words)
 
 
 def _called(paths: Paths) -> str:

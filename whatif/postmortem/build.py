@@ -52,4 +52,5 @@ def build_report(material: Material, *, program: str) -> Report:
         verdict=verdict(material, found),
         findings=found,
         sections=tuple(section(material) for section in SECTIONS),
+        failed=material.findings.reading.failed,
     )

@@ -10,6 +10,8 @@ import msgspec
 from whatif.report.blocks import Block, Query
 
 SCHEMA_VERSION = 1
+PAGE_ONE = "verdict"
+"""Key of the section whose blocks stand under the findings, on the first screen."""
 
 
 class Confidence(StrEnum):
@@ -87,3 +89,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """The biggest saving first."""
     sections: tuple[Section, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    """Files that could not be read, and why; nothing here counts them."""

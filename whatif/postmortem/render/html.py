@@ -5,7 +5,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from whatif.postmortem.contract import Finding, Report
+from whatif.postmortem.contract import PAGE_ONE, Finding, Report
 from whatif.report.blocks import Unit
 from whatif.report.charts.amounts import told, told_range
 from whatif.report.charts.scale import from_zero
@@ -13,8 +13,6 @@ from whatif.report.charts.svg import element, per_cent, title
 from whatif.report.page.environment import render
 
 TEMPLATES = Path(__file__).parent / "templates"
-PAGE_ONE = "verdict"
-"""Key of the section whose blocks stand under the findings, on the first screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

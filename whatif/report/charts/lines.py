@@ -85,6 +85,8 @@ def _along(block: Lines) -> Scale:
     places = len(set(block.x))
     if places == 1:
         return Scale(low=low - 0.5, high=high + 0.5)
+    if block.is_log_x and low > 0:
+        return Scale(low=low, high=high, is_log=True)
     air = (high - low) / (places - 1) / 2 if block.has_points else 0
     return Scale(low=low - air, high=high + air)
 

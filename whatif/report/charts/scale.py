@@ -1,8 +1,12 @@
 """Values to places along an axis, and round values to write beside it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+_LOG_STEPS = (1, 2, 5)
+SHORT = 2
+"""Decades on a log axis below which values between them are written too."""
 _ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _SLACK = 1e-9
 """Of a step: a tick that rounding puts just outside still counts."""
@@ -39,8 +43,17 @@ class Scale:
 
     def _decades(self, most: int) -> tuple[float, ...]:
         first, last = ceil(log10(self.low) - _SLACK), floor(log10(self.high) + _SLACK)
+        if last - first < SHORT:
+            return tuple(self._between_decades(first - 1, last))
         every = max(1, ceil((last - first + 1) / most))
         return tuple(10.0**power for power in range(first, last + 1, every))
+
+    def _between_decades(self, first: int, last: int) -> Iterator[float]:
+        for power in range(first, last + 1):
+            for step in _LOG_STEPS:
+                value = float(f"{step}e{power}")
+                if self.low * (1 - _SLACK) <= value <= self.high * (1 + _SLACK):
+                    yield value
 
 
 def _round_step(least: float) -> float:

@@ -16,6 +16,8 @@ MOST_DATA_ROWS = 60
 """Of the table beside a chart: longer ones no one reads."""
 FILTER_FROM = 13
 """Rows from which on a table can be searched."""
+LONG = 20
+"""Letters of a cell beyond which its column is kept wide on a phone."""
 LONGEST_NAME = 140
 """Letters of a cell; the whole text is told when it is pointed at."""
 
@@ -31,6 +33,10 @@ class CellView:
     """The number itself, which tables are sorted by."""
     share: float | None
     """Of the largest value of the column, for the bar behind it."""
+    heat: float | None
+    """Place between the least and the most of a map."""
+    is_long: bool
+    """Needs a wide column to be read."""
     whole: str
     """The uncut text; empty where it is not cut."""
 
@@ -97,22 +103,19 @@ def view(block: Block) -> TableView | ChartView | WordsView:
 def table_view(table: DataTable, most: int) -> TableView:
     """At most so many rows of a table."""
     shown = table.rows[:most]
-    kinds = [_kind(column.unit) for column in table.columns]
-    largest = [
-        _largest(table, at) if column.has_bar else None for at, column in enumerate(table.columns)
-    ]
+    shades = _shades(table)
     return TableView(
         key=table.key,
         title=table.title,
         about=table.about,
         heads=tuple(
-            HeadView(name=column.name, about=column.about, kind=kind)
-            for column, kind in zip(table.columns, kinds, strict=True)
+            HeadView(name=column.name, about=column.about, kind=_kind(column.unit))
+            for column in table.columns
         ),
         rows=tuple(
             tuple(
-                _cell(value, column, most_of)
-                for value, column, most_of in zip(row, table.columns, largest, strict=True)
+                _cell(value, column, shade)
+                for value, column, shade in zip(row, table.columns, shades, strict=True)
             )
             for row in shown
         ),
@@ -126,23 +129,53 @@ def _kind(unit: Unit) -> str:
     return unit.value if unit in {Unit.TEXT, Unit.CODE} else "number"
 
 
-def _largest(table: DataTable, at: int) -> float | None:
-    values = [abs(row[at]) for row in table.rows if isinstance(row[at], int | float)]  # type: ignore[arg-type]
-    return max(values, default=None) or None
+def _number(value: Cell) -> float | int | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _cell(value: Cell, column: Column, largest: float | None) -> CellView:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    raw = value if is_number else None
+def _numbers(table: DataTable, at: int) -> list[float]:
+    return [found for row in table.rows if (found := _number(row[at])) is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shade:
+    """How cells of a column show how large they are."""
+
+    kind: str
+    """`share` (a bar) or `heat`; empty where they do not."""
+    least: float
+    span: float
+
+
+def _shades(table: DataTable) -> list[_Shade]:
+    """One a column; a map has one for all."""
+    none = _Shade(kind="", least=0.0, span=1.0)
+    if table.is_map:
+        every = [found for at in range(1, len(table.columns)) for found in _numbers(table, at)]
+        least = min(every, default=0.0)
+        heat = _Shade(kind="heat", least=least, span=max(every, default=0.0) - least or 1.0)
+        return [none, *[heat] * (len(table.columns) - 1)]
+    return [
+        _Shade(kind="share", least=0.0, span=max(map(abs, _numbers(table, at)), default=0) or 1.0)
+        if column.has_bar
+        else none
+        for at, column in enumerate(table.columns)
+    ]
+
+
+def _cell(value: Cell, column: Column, shade: _Shade) -> CellView:
+    raw = _number(value)
     text = told(value, column.unit)
     short = cut(text, LONGEST_NAME)
     kind = _kind(column.unit)
-    assert raw is None or isinstance(raw, int | float), "no text is a number"
+    place = None if raw is None else (abs(raw) - shade.least) / shade.span
     return CellView(
         text=short,
         kind="text" if kind == "code" and value is None else kind,
         raw=raw,
-        share=None if largest is None or raw is None else abs(raw) / largest,
+        share=place if shade.kind == "share" else None,
+        heat=place if shade.kind == "heat" else None,
+        is_long=len(short) > LONG,
         whole="" if short == text else text,
     )
 
