@@ -113,3 +113,20 @@ def test_a_header_of_ones_own_gives_types_and_defaults() -> None:
 
 def test_a_value_without_a_type_is_what_it_reads_as() -> None:
     assert [loose(text) for text in ("1", "1.5", "true", "null", "a")] == [1, 1.5, True, None, "a"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_query_with_its_values_written_in_gives_the_same_rows(run: Run, name: str) -> None:
+    query = load(name)
+    given = {key: value for key, value in {"rank": 3, "top": 2}.items() if key in query.values({})}
+    told = [word for key, value in given.items() for word in ("--param", f"{key}={value}")]
+    asked = run("sql", TRACE, "--query", name, *told, "--json")
+    written = run("sql", TRACE, query.written(given), "--json")
+    assert (written.code, written.err) == (0, "")
+    assert written.out == asked.out
+
+
+def test_written_values_cannot_leave_their_place() -> None:
+    query = parse("-- param who VARCHAR NULL Whose.\nSELECT $who", name="own")
+    assert query.written({"who": "a' OR $who --"}) == "SELECT 'a'' OR $who --'"
+    assert query.written({}) == "SELECT NULL::VARCHAR"

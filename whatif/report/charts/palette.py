@@ -41,7 +41,7 @@ ROLES = {
     "compute": Tone("#2166ac", "#5aa0e0"),
     "comm": Tone("#c8500a", "#ee8a3c"),
     "wait": Tone("#b5651d", "#e8b07a"),
-    "memcpy": Tone("#7b4fa3", "#b48be0"),
+    "memcpy": Tone("#4d1f6e", "#dcc6fb"),
     "idle": Tone("#6f7780", "#8d97a3"),
     "host": Tone("#0d7a6f", "#3fbfae"),
     "other": Tone("#7d7468", "#a39a8e"),

@@ -110,7 +110,8 @@ function addCopy(box) {
 function addTips() {
   const tip = document.getElementById("tip");
   let lit = null;
-  const hide = () => { tip.hidden = true; if (lit) lit.classList.remove("lit"); lit = null; };
+  let isByKey = false;
+  const hide = () => { tip.hidden = true; if (lit) lit.classList.remove("lit"); lit = null; isByKey = false; };
   const show = (mark, x, y) => {
     hide();
     lit = mark;
@@ -124,6 +125,7 @@ function addTips() {
   const showBeside = (mark) => {
     const box = mark.getBoundingClientRect();
     show(mark, box.left + box.width / 2, box.bottom - 8);
+    isByKey = true;
   };
   all("svg title").forEach((title) => {
     title.parentNode.dataset.tip = title.textContent;
@@ -152,13 +154,13 @@ function addTips() {
   document.addEventListener("pointermove", (event) => {
     const mark = event.target.closest?.("[data-tip]");
     if (mark) show(mark, event.clientX, event.clientY);
-    else if (lit && event.pointerType === "mouse" && !lit.contains(document.activeElement) && !document.activeElement?.matches("svg.chart:focus-visible")) hide();
+    else if (!isByKey) hide();
   });
   document.addEventListener("pointerdown", (event) => {
     const mark = event.target.closest?.("svg [data-tip]");
     if (mark) show(mark, event.clientX, event.clientY); else hide();
   });
-  addEventListener("scroll", hide, { passive: true });
+  addEventListener("scroll", () => { if (isByKey) showBeside(lit); else hide(); }, { passive: true });
 }
 
 function followContents() {

@@ -16,7 +16,7 @@ MOST_DATA_ROWS = 60
 """Of the table beside a chart: longer ones no one reads."""
 FILTER_FROM = 13
 """Rows from which on a table can be searched."""
-LONG = 20
+LONG = 26
 """Letters of a cell beyond which its column is kept wide on a phone."""
 LONGEST_NAME = 140
 """Letters of a cell; the whole text is told when it is pointed at."""
