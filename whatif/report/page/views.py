@@ -18,8 +18,10 @@ FILTER_FROM = 13
 """Rows from which on a table can be searched."""
 LONG = 26
 """Letters of a cell beyond which its column is kept wide on a phone."""
-LONGEST_NAME = 140
-"""Letters of a cell; the whole text is told when it is pointed at."""
+LONGEST_NAME = 80
+"""Letters of a name as recorded; the whole is told when it is pointed at."""
+LONGEST_TEXT = 600
+"""Letters of words, which are ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +168,8 @@ def _shades(table: DataTable) -> list[_Shade]:
 def _cell(value: Cell, column: Column, shade: _Shade) -> CellView:
     raw = _number(value)
     text = told(value, column.unit)
-    short = cut(text, LONGEST_NAME)
     kind = _kind(column.unit)
+    short = cut(text, LONGEST_NAME if kind == "code" else LONGEST_TEXT)
     place = None if raw is None else (abs(raw) - shade.least) / shade.span
     return CellView(
         text=short,
