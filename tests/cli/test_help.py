@@ -107,7 +107,7 @@ MANY = OPTIONS["whatif"] - {
 }
 """Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
 OPTIONS |= {
-    "report": MANY - {"--format", "--json"} | {"--output"},
+    "report": MANY - {"--format", "--json"} | {"--output", "--open"},
     "levers": MANY,
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
