@@ -155,11 +155,18 @@ def tick_texts(scale: Scale, unit: Unit, most: int) -> list[tuple[float, str]]:
     values = scale.ticks(most, divisor=counted.divisor)
     if unit is Unit.COUNT:
         values = tuple(value for value in values if value == round(value))
-    texts = [f"{value / counted.divisor:,.10g}" for value in values]
+    texts = _alike([value / counted.divisor for value in values])
     if texts and counted.name:
         gap = "" if counted.name in {"x"} else " "
         texts[-1] += f"{gap}{counted.name}"
     return [(scale.share(value), text) for value, text in zip(values, texts, strict=True)]
+
+
+def _alike(values: Sequence[float]) -> list[str]:
+    """All with as many decimals as the one that needs most."""
+    needed = [f"{value:.6f}".rstrip("0").partition(".")[2] for value in values]
+    digits = max(map(len, needed), default=0)
+    return [f"{value:,.{digits}f}" for value in values]
 
 
 def _log_texts(scale: Scale, unit: Unit, most: int) -> list[tuple[float, str]]:
@@ -236,6 +243,7 @@ def stretched(*lines: Markup) -> Markup:
     )
 
 
-def numbered(number: int, x: str, y: float) -> Markup:
-    """A small number at a place, told under the picture."""
-    return element("text", str(number), x=x, y=y, class_="number", text_anchor="middle")
+def numbered(number: int, x: str, y: float, *, beside_px: float | None = None) -> Markup:
+    """A small number at a place, or so far right of it; it is told under the picture."""
+    anchor = "middle" if beside_px is None else "start"
+    return element("text", str(number), x=x, dx=beside_px, y=y, class_="number", text_anchor=anchor)

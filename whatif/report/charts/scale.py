@@ -8,6 +8,8 @@ _LOG_STEPS = (1, 2, 5)
 SHORT = 2
 """Decades on a log axis below which values between them are written too."""
 _ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+LEAST_SPREAD = 0.05
+"""Of the largest value: nearer together, differences are not blown up to the whole height."""
 _SLACK = 1e-9
 """Of a step: a tick that rounding puts just outside still counts."""
 
@@ -74,6 +76,7 @@ def around(values: tuple[float, ...], *, is_log: bool = False) -> Scale:
     low, high = min(values), max(values)
     if is_log:
         return Scale(low=low / 1.5, high=high * 1.5, is_log=True)
-    spread = high - low or abs(high) or 1.0
+    spread = max(high - low, LEAST_SPREAD * max(abs(low), abs(high))) or 1.0
     starts_at_zero = 0 <= low <= spread
-    return Scale(low=0.0 if starts_at_zero else low - 0.15 * spread, high=high + 0.1 * spread)
+    middle = (low + high) / 2
+    return Scale(low=0.0 if starts_at_zero else middle - 0.6 * spread, high=middle + 0.6 * spread)

@@ -1,6 +1,7 @@
 """Points under roofs: kernels against the roofline, collectives against the link."""
 
 from collections.abc import Iterator, Sequence
+from math import sqrt
 
 from markupsafe import Markup
 
@@ -27,6 +28,8 @@ HEIGHT_PX = 300.0
 NUMBERED = 6
 """Heaviest points that are named under the chart."""
 LEAST_PX, MOST_PX = 3.5, 13.0
+HOLDS_NUMBER_PX = 8.0
+"""A smaller point has its number beside it."""
 DASHES = ("7 4", "2 3", "10 3 2 3")
 
 
@@ -97,15 +100,20 @@ def _beyond(scale: Scale, value: float) -> float:
 
 def _dot(block: Scatter, dot: Dot, scales: tuple[Scale, Scale], most: float) -> Markup:
     across, up = scales
-    share = dot.weight / most if most > 0 else 1.0
     return element(
         "circle",
         title(_told(block, dot)),
         cx=per_cent(across.share(dot.x)),
         cy=(1 - up.share(dot.y)) * HEIGHT_PX,
-        r=max(LEAST_PX, MOST_PX * max(share, 0.0) ** 0.5),
+        r=_radius(dot, most),
         class_=f"{mark(dot.role)} fill dot",
     )
+
+
+def _radius(dot: Dot, most: float) -> float:
+    """By the area, in px."""
+    share = dot.weight / most if most > 0 else 1.0
+    return max(LEAST_PX, MOST_PX * sqrt(max(share, 0.0)))
 
 
 def _told(block: Scatter, dot: Dot) -> str:
@@ -116,7 +124,9 @@ def _told(block: Scatter, dot: Dot) -> str:
 def _numbers(dots: Sequence[Dot], across: Scale, up: Scale) -> Iterator[Markup]:
     for number, dot in enumerate(dots, start=1):
         y = (1 - up.share(dot.y)) * HEIGHT_PX
-        yield numbered(number, per_cent(across.share(dot.x)), y + 4)
+        radius = _radius(dot, dots[0].weight)
+        aside = None if radius >= HOLDS_NUMBER_PX else radius + 3
+        yield numbered(number, per_cent(across.share(dot.x)), y + 4, beside_px=aside)
 
 
 def _roles(dots: Sequence[Dot]) -> list[Key]:

@@ -1,5 +1,6 @@
 """Blocks as templates see them: cells formatted, charts drawn, long tables cut with a word."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -33,12 +34,10 @@ class CellView:
     """`text`, `code` or `number`."""
     raw: float | int | None
     """The number itself, which tables are sorted by."""
-    share: float | None
-    """Of the largest value of the column, for the bar behind it."""
-    heat: float | None
-    """Place between the least and the most of a map."""
-    is_long: bool
-    """Needs a wide column to be read."""
+    classes: str
+    """Of the style sheet; known numbers need none, as `raw` says so."""
+    place: str
+    """Where the value lies in its column (a bar) or map (a shade), as a variable of the style."""
     whole: str
     """The uncut text; empty where it is not cut."""
 
@@ -144,7 +143,7 @@ class _Shade:
     """How cells of a column show how large they are."""
 
     kind: str
-    """`share` (a bar) or `heat`; empty where they do not."""
+    """`bar` or `heat`; empty where they do not."""
     least: float
     span: float
 
@@ -158,7 +157,7 @@ def _shades(table: DataTable) -> list[_Shade]:
         heat = _Shade(kind="heat", least=least, span=max(every, default=0.0) - least or 1.0)
         return [none, *[heat] * (len(table.columns) - 1)]
     return [
-        _Shade(kind="share", least=0.0, span=max(map(abs, _numbers(table, at)), default=0) or 1.0)
+        _Shade(kind="bar", least=0.0, span=max(map(abs, _numbers(table, at)), default=0) or 1.0)
         if column.has_bar
         else none
         for at, column in enumerate(table.columns)
@@ -175,11 +174,19 @@ def _cell(value: Cell, column: Column, shade: _Shade) -> CellView:
         text=short,
         kind="text" if kind == "code" and value is None else kind,
         raw=raw,
-        share=place if shade.kind == "share" else None,
-        heat=place if shade.kind == "heat" else None,
-        is_long=len(short) > LONG,
+        classes=" ".join(_classes(kind, short, raw, shade.kind)),
+        place="" if place is None or not shade.kind else f"--p:{place * 100:.4g}%",
         whole="" if short == text else text,
     )
+
+
+def _classes(kind: str, text: str, raw: float | None, shade: str) -> Iterator[str]:
+    if kind == "number" and raw is None:
+        yield "number"
+    if len(text) > LONG:
+        yield "long"
+    if shade and raw is not None:
+        yield shade
 
 
 def _chart_view(chart: Chart) -> ChartView:
