@@ -1,4 +1,4 @@
-"""Numbers of the page: those of the JSON report, and those of the SQL that the page itself shows."""
+"""Numbers of the page: those of the JSON, and those of the SQL that the page itself shows."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ingest import pipeline
 from replay import api
 from replay.asking import Asking
-from replay.run import Run
 from tests.browser.conftest import SAMPLE, Show
 from tests.cli.calls import ROOT
 from tests.unit.whatif.postmortem.sample_report import sample_report
@@ -108,7 +106,7 @@ def _table(key: str, rows: Rows) -> DataTable:
 
 def test_rows_of_a_query_come_through_the_page_unchanged(show: Show, tmp_path: Path) -> None:
     names = ("top_kernels", "late_ranks", "steps")
-    with Run(pipeline.open_run([ROOT / SAMPLE])) as run:
+    with api.open_run([ROOT / SAMPLE]) as run:
         asking = Asking(run, name=SAMPLE, window={})
         blocks = tuple(_table(f"asked.{name}", asking(name)) for name in names)
     section = Section(key="asked", title="Asked", summary="", blocks=blocks)
