@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from replay.cli.app import main
 from tests.cli.calls import ROOT
 from tests.unit.whatif.postmortem.sample_report import sample_report
+from whatif.postmortem.contract import Report
 from whatif.postmortem.render.html import page as page_of
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
@@ -63,15 +65,28 @@ def sample_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def own_cache(session_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores of these tests lie where no other test looks."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_cache))
+
+
+@pytest.fixture(scope="session")
+def real_page(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Path:
     """The report of a run of eight ranks, as the command writes it; its JSON lies beside it."""
-    folder = tmp_path_factory.mktemp("real")
+    path = tmp_path_factory.mktemp("real") / "report.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.setenv("XDG_CACHE_HOME", str(session_cache))
         patch.chdir(ROOT)
-        for suffix in ("html", "json"):
-            assert main(["report", SAMPLE, "-o", str(folder / f"report.{suffix}")]) == 0
-    return folder / "report.html"
+        assert main(["report", SAMPLE, "-o", str(path)]) == 0
+    page = path.with_suffix(".html")
+    report = msgspec.json.decode(path.read_bytes(), type=Report)
+    page.write_text(page_of(report), encoding="utf-8")
+    return page
 
 
 @pytest.fixture
