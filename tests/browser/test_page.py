@@ -1,5 +1,6 @@
 """The page in a browser: as a reader uses it, with pointer, keyboard, phone and printer."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,9 @@ SLOWEST_LOAD_MS = 2000
         ("sample_page", DESKTOP, "light"),
         ("sample_page", PHONE, "dark"),
         ("real_page", DESKTOP, "dark"),
-        ("real_page", PHONE, "light"),
     ],
 )
-def test_a_page_is_accessible_and_fits(
+def test_a_page_is_accessible(
     request: pytest.FixtureRequest, show: Show, name: str, size: tuple[int, int], scheme: str
 ) -> None:
     axe = pytest.importorskip(
@@ -26,7 +26,6 @@ def test_a_page_is_accessible_and_fits(
     )
     shown = show(request.getfixturevalue(name), size=size, scheme=scheme)
     shown.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    assert shown.page.evaluate("document.documentElement.scrollWidth") <= size[0]
     found = axe.Axe().run(shown.page).response["violations"]
     told = [
         (one["id"], one["impact"], [node["html"][:120] for node in one["nodes"][:3]])
@@ -35,6 +34,19 @@ def test_a_page_is_accessible_and_fits(
     ]
     assert told == []
     assert (shown.complaints, shown.requests) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["sample_page", "real_page"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_page_never_scrolls_sideways(
+    request: pytest.FixtureRequest, show: Show, name: str, size: tuple[int, int]
+) -> None:
+    page = show(request.getfixturevalue(name), size=size).page
+    for is_open in ("true", "false"):
+        page.evaluate(
+            f"document.querySelectorAll('details').forEach(one => {{ one.open = {is_open}; }})"
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
 
 def test_a_page_opens_at_once(show: Show, real_page: Path) -> None:
@@ -155,7 +167,7 @@ def test_sql_is_copied(show: Show, sample_page: Path) -> None:
     box.locator("summary").click()
     button = box.locator("button").first
     button.click()
-    assert button.inner_text() in {"Copied", "Selected"}
+    button.filter(has_text=re.compile("Copied|Selected")).wait_for()
 
 
 def test_print_opens_all_details_and_leaves_the_contents_out(show: Show, sample_page: Path) -> None:
