@@ -17,6 +17,8 @@ MOST_DATA_ROWS = 60
 """Of the table beside a chart: longer ones no one reads."""
 FILTER_FROM = 13
 """Rows from which on a table can be searched."""
+LEAST_LINES = 3
+"""Of code that is shown as such in a cell."""
 LONG = 26
 """Letters of a cell beyond which its column is kept wide on a phone."""
 LONGEST_NAME = 80
@@ -31,7 +33,7 @@ class CellView:
 
     text: str
     kind: str
-    """`text`, `code` or `number`."""
+    """`text`, `code`, `number`, or `lines` of code, which are folded."""
     raw: float | int | None
     """The number itself, which tables are sorted by."""
     classes: str
@@ -167,7 +169,7 @@ def _shades(table: DataTable) -> list[_Shade]:
 def _cell(value: Cell, column: Column, shade: _Shade) -> CellView:
     raw = _number(value)
     text = told(value, column.unit)
-    kind = _kind(column.unit)
+    kind = "lines" if column.unit is Unit.CODE and _is_lines(text) else _kind(column.unit)
     short = cut(text, LONGEST_NAME if kind == "code" else LONGEST_TEXT)
     place = None if raw is None else (abs(raw) - shade.least) / shade.span
     return CellView(
@@ -176,8 +178,13 @@ def _cell(value: Cell, column: Column, shade: _Shade) -> CellView:
         raw=raw,
         classes=" ".join(_classes(kind, short, raw, shade.kind)),
         place="" if place is None or not shade.kind else f"--p:{place * 100:.4g}%",
-        whole="" if short == text else text,
+        whole="" if short == text and kind != "lines" else text,
     )
+
+
+def _is_lines(text: str) -> bool:
+    """A statement, rather than a name with an odd letter in it."""
+    return text.count("\n") >= LEAST_LINES - 1
 
 
 def _classes(kind: str, text: str, raw: float | None, shade: str) -> Iterator[str]:
