@@ -16,7 +16,7 @@ from whatif.scenario import Scenario
 from whatif.study import OFF_PATH, is_unmoved, readings_of
 from whatif.transforms.base import Context
 from whatif.transforms.machine import BOTH_WAYS, known, recorded_device
-from whatif.transforms.words import rate_in_bits, time_in_words
+from whatif.transforms.words import time_in_words
 
 AS_RECORDED = Position(flags=(), label="as recorded")
 SLOWER = ("0.1", "0.125", "0.2", "0.25", "0.33", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9")
@@ -73,7 +73,7 @@ def _machine(graph: TaskGraph, base: Recorded) -> Iterator[Knob]:
     yield _factor(
         "net",
         _Told(LINKS, "Network between nodes", "Share of one GPU (or rank), one direction."),
-        _Rate(links.nic_bytes_per_s, rate_in_bits, "400Gbps"),
+        _Rate(links.nic_bytes_per_s, _gigabits, "400Gbps"),
     )
     latency_ns = links.net_latency_ns
     yield _slider(
@@ -269,6 +269,10 @@ def _knob(
 
 def _gigabytes(bytes_per_s: float) -> str:
     return f"{bytes_per_s / 1e9:,.4g} GB/s"
+
+
+def _gigabits(bytes_per_s: float) -> str:
+    return f"{bytes_per_s * 8 / 1e9:,.4g} Gbps"
 
 
 @dataclass(frozen=True, slots=True)

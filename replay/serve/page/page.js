@@ -122,13 +122,19 @@ function readAddress() {
 // ---- asking: one question at a time, the newest state first; a short answer, then the full one
 
 let going = false;
-let cancel = null;
+let bounding = null;
+let trying = null;
+let timer = 0;
 
 function changed() {
   keepInAddress();
   showKnobs();
   byId("result").dataset.full = "false";
-  if (cancel) cancel.abort();
+  byId("pending").hidden = false;
+  byId("pending").textContent = "replaying";
+  clearTimeout(timer);
+  if (bounding) bounding.abort();
+  if (trying) trying.abort();
   if (!going) pump();
 }
 
@@ -142,17 +148,16 @@ async function pump() {
   going = false;
 }
 
+// A short answer is shown even where the knob has moved on: while it is dragged, the step follows.
 async function answered(words) {
-  cancel = new AbortController();
-  const { signal } = cancel;
+  bounding = null;
   const ask = { flags: words, page: PAGE };
-  byId("pending").hidden = false;
-  byId("pending").textContent = "replaying";
   try {
-    if (words.length) {
-      show(words, await call("/api/what-if", { ...ask, ranges: "steps" }, signal), false);
-      byId("pending").textContent = "bounding the answer";
-    }
+    if (words.length) show(words, await call("/api/what-if", { ...ask, ranges: "steps" }), false);
+    if (!same(words, allWords())) return;
+    byId("pending").textContent = "bounding the answer";
+    bounding = new AbortController();
+    const { signal } = bounding;
     show(words, await call("/api/what-if", ask, signal), true);
     const [path, written] = await Promise.all([
       call("/api/path", ask, signal),
@@ -162,31 +167,23 @@ async function answered(words) {
     showWritten(written);
     byId("pending").hidden = true;
     speak();
-    later(words);
+    timer = setTimeout(() => later(words), 500);
   } catch (error) {
-    if (isStale(error)) return;
+    if (isStale(error) || !same(words, allWords())) return;
     byId("pending").hidden = true;
     showError(error);
   }
 }
 
-let timer = 0;
-
-function later(words) {
-  clearTimeout(timer);
-  timer = setTimeout(async () => {
-    await states(words);
-    await fillPins();
-  }, 500);
-}
-
-async function states(words) {
+async function later(words) {
+  trying = new AbortController();
   try {
-    const answer = await call("/api/states", { flags: words, page: PAGE });
+    const answer = await call("/api/states", { flags: words, page: PAGE }, trying.signal);
     if (same(words, allWords())) showStates(answer.states);
   } catch (error) {
     if (!isStale(error)) showError(error);
   }
+  await fillPins();
 }
 
 async function fillPins() {
@@ -214,7 +211,8 @@ function make(tag, given = {}, ...inside) {
 }
 
 const ms = (ns) => `${(ns / 1e6).toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ms`;
-const signed = (ns) => (ns > 0 ? "+" : ns < 0 ? "−" : "±") + ms(Math.abs(ns));
+const sign = (value, least) => (Math.abs(value) < least ? "±" : value > 0 ? "+" : "−");
+const signed = (ns) => sign(ns, 5000) + ms(Math.abs(ns));
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 function placed(element, share, width) {
@@ -246,7 +244,6 @@ function speedupWords(prediction) {
 }
 
 function show(words, answer, isFull) {
-  if (!same(words, allWords())) return;
   shown = { words, answer, isFull };
   if (!words.length) unchanged = answer;
   const { prediction, baseline } = answer;
@@ -263,7 +260,7 @@ function show(words, answer, isFull) {
   byId("range").setAttribute("aria-label", told.map(([, text]) => text).join("; "));
   byId("range-words").replaceChildren(...told.map(([kind, text]) =>
     make("span", {}, ...(kind ? [make("i", { class: `key ${kind}` })] : []), text)));
-  byId("result").dataset.full = String(isFull);
+  byId("result").dataset.full = String(isFull && same(words, allWords()));
   list("no-effect", prediction ? prediction.no_effect : []);
   list("errors", prediction ? prediction.known_errors : []);
   list("assumptions", prediction ? prediction.assumptions : []);
@@ -337,7 +334,7 @@ function showPath({ baseline, predicted }) {
     })
     .filter((row) => row.before || row.after)
     .sort((a, b) => b.before - a.before);
-  const points = (share) => `${share > 0 ? "+" : share < 0 ? "−" : "±"}${(100 * Math.abs(share)).toFixed(1)} points`;
+  const points = (share) => `${sign(share, 0.0005)}${(100 * Math.abs(share)).toFixed(1)} points`;
   table(byId("path"), "share of the critical path", rows, percent, points);
   bars(byId("path-bars"), rows);
 }
@@ -396,7 +393,8 @@ function showRanks(ranks) {
 }
 
 function showWritten({ command, yaml }) {
-  byId("command").textContent = command;
+  const [first, ...flags] = command.split(" --");
+  byId("command").replaceChildren(first, ...flags.flatMap((text) => [" ", make("span", { class: "flag", textContent: `--${text}` })]));
   byId("yaml").textContent = yaml;
 }
 
