@@ -37,7 +37,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     now: str = ""
     """What the recorded run has, where it is known."""
     example: str = ""
-    """Of a value that may be typed behind `--KEY` instead; empty where none may."""
+    """Of a value that is typed behind `--KEY`; empty where there is no field for it."""
 
 
 class KnobState(msgspec.Struct, frozen=True, kw_only=True):

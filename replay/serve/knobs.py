@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ingest.errors import ScenarioError, UserError
+from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from replay.serve.contract import Kind, Knob, KnobState, Position
@@ -331,11 +331,16 @@ def _state(knob: Knob, base: Outcome, tried: list[Outcome | ScenarioError]) -> K
     ]
     if moved or not tried:
         return KnobState(key=knob.key, can_act=True)
-    return KnobState(key=knob.key, can_act=False, reason=_reason(base, tried[-1]))
+    return KnobState(key=knob.key, can_act=False, reason=_reason(base, tried))
 
 
-def _reason(base: Outcome, tried: Outcome | ScenarioError) -> str:
-    if isinstance(tried, UserError):
-        return f"{tried}"
-    own = [reason for reason in tried.no_effect if reason not in base.no_effect]
+def _reason(base: Outcome, tried: Sequence[Outcome | ScenarioError]) -> str:
+    """Why none of the tried positions does anything: told by one that fits the run, where one does.
+
+    The last of them is the farthest from the recording.
+    """
+    last = max(reversed(tried), key=lambda one: isinstance(one, Outcome))
+    if isinstance(last, ScenarioError):
+        return f"{last} ({last.hint})" if last.hint else str(last)
+    own = [reason for reason in last.no_effect if reason not in base.no_effect]
     return own[-1].partition(": ")[2] or own[-1] if own else OFF_PATH

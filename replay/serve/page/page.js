@@ -84,9 +84,12 @@ function length(knob, words, at) {
   for (const { flags } of knob.positions) {
     if (flags.length && same(flags, words.slice(at, at + flags.length))) return flags.length;
   }
-  const typed = knob.example && words[at] === `--${knob.key}` && at + 1 < words.length;
-  return typed ? 2 : 0;
+  const isTyped = takesValue(knob) && words[at] === `--${knob.key}` && at + 1 < words.length;
+  return isTyped ? 2 : 0;
 }
+
+// Its option has a value, so that one beside its positions may be typed.
+const takesValue = ({ key, positions }) => positions.some(({ flags }) => flags.length === 2 && flags[0] === `--${key}`);
 
 function lengthOfUnknown(words, at) {
   let count = 1;
@@ -249,6 +252,7 @@ function show(words, answer, isFull) {
   const { prediction, baseline } = answer;
   const step = prediction ? prediction.step_ns : baseline.replayed_ns;
   byId("error").hidden = true;
+  byId("result").classList.remove("stale");
   byId("step").textContent = ms(step);
   byId("step").dataset.ns = step;
   byId("speedup").textContent = speedupWords(prediction);
@@ -297,6 +301,7 @@ function speak() {
 function showError(error) {
   byId("error").textContent = error.hint ? `${error.message} (${error.hint})` : error.message;
   byId("error").hidden = false;
+  byId("result").classList.add("stale");
   if (error instanceof TypeError) byId("error").textContent = "no answer: has `replay serve` ended?";
 }
 
@@ -502,11 +507,14 @@ const CONTROLS = {
   choice(knob, id) {
     const named = (one) => (one.flags.length || !knob.now ? one.label : `${one.label}: ${knob.now}`);
     const main = make("select", { id }, ...knob.positions.map((one, at) => make("option", { value: String(at), textContent: named(one) })));
-    main.addEventListener("change", () => turn(knob.key, knob.positions[main.value].flags));
+    main.addEventListener("change", () => main.value !== "typed" && turn(knob.key, knob.positions[main.value].flags));
     return {
       main, all: [main], beside: [], below: [main],
       set(words) {
-        main.value = String(Math.max(0, knob.positions.findIndex((one) => same(one.flags, words))));
+        const at = knob.positions.findIndex((one) => same(one.flags, words));
+        main.querySelector("[value=typed]")?.remove();
+        if (at < 0) main.append(make("option", { value: "typed", textContent: words[1] }));
+        main.value = at < 0 ? "typed" : String(at);
       },
     };
   },
@@ -635,7 +643,8 @@ function showRun() {
   const { trace } = run;
   const ranks = `${trace.ranks.length} rank${trace.ranks.length === 1 ? "" : "s"}`;
   const world = trace.world_size && trace.world_size !== trace.ranks.length ? ` of ${trace.world_size}` : "";
-  const steps = trace.steps.length ? `${trace.steps.length} steps` : "no step marks";
+  const count = trace.steps.length;
+  const steps = count ? `${count} step${count === 1 ? "" : "s"}` : "no step marks";
   byId("name").textContent = run.name;
   document.title = `What if - ${run.name}`;
   byId("facts").textContent = [ranks + world, trace.gpu || "no GPU rows", steps, `trust ${run.grade}`].join(" · ");
