@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ingest.errors import ScenarioError
+from replay.engine.kernel import WIDTH
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from replay.serve.contract import Kind, Knob, KnobState, Position
@@ -285,7 +286,7 @@ class Trial:
     parse: Parse
     """Reads the flags of a position."""
     go_on: Callable[[], None] = lambda: None
-    """Called now and then; what it raises ends the trial."""
+    """Called between parts; what it raises ends the trial."""
 
     def states(self, knobs: Sequence[Knob], scenario: Scenario) -> tuple[KnobState, ...]:
         """Which of them move the step on top of a scenario; a few positions of each are replayed.
@@ -295,19 +296,21 @@ class Trial:
         """
         tried = [(knob.key, self.parse(at.flags)) for knob in knobs for at in probes(knob)]
         stacks = [scenario, *(scenario.then(*one.transforms) for _, one in tried)]
-        base, *found = outcomes(
-            readings_of(self.graph),
-            self.baseline,
-            stacks,
-            ranges=Ranges.STEPS,
-            progress=lambda _share: self.go_on(),
-        )
+        base, *found = self._replayed(stacks)
         if not isinstance(base, Outcome):
             raise base
         answers: dict[str, list[Outcome | ScenarioError]] = {}
         for (key, _), outcome in zip(tried, found, strict=True):
             answers.setdefault(key, []).append(outcome)
         return tuple(_state(knob, base, answers.get(knob.key, [])) for knob in knobs)
+
+    def _replayed(self, stacks: Sequence[Scenario]) -> Iterator[Outcome | ScenarioError]:
+        """Part by part on one processor: whoever turns a knob meanwhile is served by the others."""
+        readings = readings_of(self.graph)
+        for first in range(0, len(stacks), WIDTH):
+            self.go_on()
+            part = stacks[first : first + WIDTH]
+            yield from outcomes(readings, self.baseline, part, ranges=Ranges.STEPS)
 
 
 def probes(knob: Knob) -> list[Position]:

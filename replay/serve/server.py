@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 from ingest.errors import UsageError
@@ -48,6 +49,11 @@ class Server(ThreadingHTTPServer):
                 f"port {port} cannot be had: {error.strerror}",
                 hint="give another with --port N, or none: a free one is taken",
             ) from error
+
+    def server_bind(self) -> None:
+        """Bind without asking a name server what this machine is called, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = LOOPBACK, self.port
 
     def answer(self, respond: Respond) -> None:
         """Answer requests until interrupted; `respond` is called from many threads."""

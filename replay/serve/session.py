@@ -108,7 +108,7 @@ class Session:
         """
         graph, baseline = self._findings.graph, self._findings.baseline
         scenario, unchanged = self._scenario(ask), Scenario(base=self._base)
-        with self._slow.turn(f"states {ask.page}" if ask.page else "") as go_on:
+        with self._slow.turn(_states_of(ask.page)) as go_on:
             trial = Trial(graph, baseline, self._parse, go_on)
             if self._states is None:
                 self._states = trial.states(knobs_of(graph, self._base), unchanged)
@@ -127,6 +127,7 @@ class Session:
             SupersededError: the page has asked anew.
         """
         scenario, ranges = self._scenario(ask), _ranges(ask.ranges)
+        self._slow.overtake(_states_of(ask.page))
         if not scenario.transforms:
             with self._turns.turn(ask.page):
                 return self._unchanged
@@ -205,6 +206,11 @@ def words_of(scenario: Scenario) -> tuple[str, ...]:
     return tuple(
         word for change in scenario.transforms for word in change.flag.split(" ", maxsplit=1)
     )
+
+
+def _states_of(page: str) -> str:
+    """What a page wants to know of its knobs is idle as soon as one of them is turned."""
+    return f"states {page}" if page else ""
 
 
 def _ranges(text: str) -> Ranges:

@@ -41,6 +41,10 @@ class Turns:
             go_on()
             yield go_on
 
+    def overtake(self, page: str) -> None:
+        """Make the questions of a page that are there idle, without another one."""
+        self._numbered(page)
+
     def _numbered(self, page: str) -> int:
         with self._counting:
             self._count += 1

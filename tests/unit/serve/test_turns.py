@@ -62,6 +62,17 @@ def test_who_has_the_turn_learns_that_it_is_no_longer_wanted() -> None:
     assert told == ["gave up", "second"]
 
 
+def test_a_question_is_overtaken_by_what_is_done_elsewhere() -> None:
+    turns = Turns()
+    with turns.turn("a") as go_on:
+        go_on()
+        turns.overtake("b")
+        go_on()
+        turns.overtake("a")
+        with pytest.raises(SupersededError):
+            go_on()
+
+
 def test_a_turn_that_fails_is_given_back() -> None:
     turns = Turns()
     with pytest.raises(ZeroDivisionError), turns.turn("a"):
