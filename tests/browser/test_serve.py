@@ -152,6 +152,11 @@ def _agrees(page: "Page", trace: Path, *words: str) -> None:
         for one in answer.ranks
         if one.predicted_ns is not None
     }
+    rates = answer.rates
+    if rates is not None and rates.mfu_frac is not None:
+        assert f"MFU {rates.mfu_frac:.1%}".replace("%", " %") in told
+    trusted = [*answer.trust.reasons, *answer.trust.advice]
+    assert _listed(page, "#trust") == trusted
     assert _listed(page, "#assumptions") == list(prediction.assumptions)
     assert _listed(page, "#errors") == list(prediction.known_errors)
     assert _listed(page, "#no-effect") == list(prediction.no_effect)
@@ -323,6 +328,14 @@ def test_the_page_begins_with_what_was_typed(opened: "Open") -> None:
         assert again.locator("#knob-dp").get_attribute("aria-valuetext") == "6"
         chosen = again.locator("#knob-compress option:checked")
         assert chosen.text_content() == "topk:0.5"
+
+
+def test_a_server_that_has_ended_is_told(ddp8: str, opened: "Open") -> None:
+    page = opened(ddp8)
+    page.context.set_offline(True)
+    page.locator("#knob-no-stragglers").check()
+    page.locator("#error").wait_for()
+    assert page.locator("#error").text_content() == "no answer: has `replay serve` ended?"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -272,16 +272,19 @@ function show(words, answer, isFull) {
   showRanks(answer.ranks);
   showPins();
   if (!words.length && isFull) showChips(answer.levers || []);
+  showTrust(answer.trust);
 }
 
-function rangeWords({ prediction, baseline }, isFull) {
+function rangeWords({ prediction, baseline, rates }, isFull) {
   const isReplayed = baseline.measured_ns !== baseline.replayed_ns;
   const before = ["before", `${isReplayed ? "replayed" : "recorded"} ${ms(baseline.replayed_ns)}`];
   const measured = isReplayed ? [["", `recorded ${ms(baseline.measured_ns)}`]] : [];
-  if (!prediction) return [before, ...measured];
+  const mfu = rates && rates.mfu_frac !== null ? [["", `MFU ${percent(rates.mfu_frac)}`]] : [];
+  if (!prediction) return [before, ...measured, ...mfu];
   const range = `${ms(prediction.low_ns)} to ${ms(prediction.high_ns)}`;
   const told = [before, ...measured, ["point", `predicted ${ms(prediction.step_ns)}`],
     ["between", isFull ? `range ${range}` : `by the measured steps so far ${range}`]];
+  told.push(...mfu);
   const { jitter, samples_factor: factor } = prediction;
   if (jitter) told.push(["", `single steps p50 ${ms(jitter.p50_ns)}, p95 ${ms(jitter.p95_ns)} (${jitter.samples} replays)`]);
   if (factor !== 1) {
@@ -296,6 +299,13 @@ function speak() {
   byId("live").textContent = prediction
     ? `Step ${ms(prediction.step_ns)}, ${speedupWords(prediction)}, range ${ms(prediction.low_ns)} to ${ms(prediction.high_ns)}.`
     : `As recorded: step ${ms(baseline.replayed_ns)}.`;
+}
+
+function showTrust({ grade, strict_error_frac: error, explained_frac: explained, reasons, advice }) {
+  const off = `${sign(error, 0.0005)}${percent(Math.abs(error))}`;
+  byId("trust-words").textContent =
+    `Trust ${grade}: replayed with nothing fitted, the unchanged step is off by ${off}; ${percent(explained)} of its critical path is explained.`;
+  byId("trust").querySelector("ul").replaceChildren(...[...reasons, ...advice].map((text) => make("li", { textContent: text })));
 }
 
 function showError(error) {
