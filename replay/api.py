@@ -167,7 +167,8 @@ def _found(
         run=run_reading,
         workload=workload,
         flops=flops,
-        study=None if asked is None else _said(asked, unprofiled),
+        fetching=fetching,
+        study=None if asked is None else on_base(asked, unprofiled),
         levers=saving,
         unprofiled=unprofiled,
         reading=replace(_reading(run), seconds=perf_counter() - began),
@@ -412,7 +413,7 @@ def solve(
     return solve_answer(run.told, found, knob.name, flag)
 
 
-def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:
+def on_base(asked: Study, unprofiled: Unprofiled | None) -> Study:
     """The study with the base that it started from among its assumptions."""
     if unprofiled is None:
         return asked
