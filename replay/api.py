@@ -223,10 +223,10 @@ def report(  # noqa: PLR0913  (as `examine`)
             sources=asking.sources(),
             ask=asking,
         )
-        return build_report(material, program=_program())
+        return build_report(material, program=program())
 
 
-def _program() -> str:
+def program() -> str:
     """Name and version; run from a folder that is not installed, it has no version."""
     try:
         return f"trace-replay {version('trace-replay')}"

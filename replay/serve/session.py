@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.errors import UsageError
-from replay.api import PROGRAM, on_base
+from replay.api import on_base, program
 from replay.results.bound import input_frac, path_shares
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.serve.contract import (
@@ -74,7 +74,7 @@ class Session:
         """The run, before any what-if."""
         unchanged, found = self._unchanged, self._findings
         return RunInfo(
-            program=PROGRAM,
+            program=program(),
             name=self._asked.name,
             trace=unchanged.trace,
             grade=unchanged.trust.grade,
