@@ -120,7 +120,7 @@ def _path_shares(graph: TaskGraph, baseline: Baseline, fetching: Fetching) -> di
     input_ns = float((path.span_ns * (fetching_ns(graph, fetching)[path.task] / dur_ns)).sum())
     spent_ns[Cause.HOST] -= input_ns
     spent_ns[Cause.INPUT] += input_ns
-    spent_ns[Cause.UNKNOWN] += path.lag_ns.sum()
+    spent_ns[Cause.UNKNOWN] += path.lag_ns.sum() + path.residual_ns.sum()
     total_ns = max(path.length_ns, 1)
     return {cause: float(spent_ns[cause]) / total_ns for cause in Cause}
 
