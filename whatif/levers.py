@@ -69,6 +69,12 @@ class Lever:
     saving_high_ns: int
     no_effect: str = ""
     """Why it saves nothing; empty where it does."""
+    changes: tuple[Transform, ...] = ()
+    """What `flag_text` says, on top of what the saving counts from."""
+    assumptions: tuple[str, ...] = ()
+    """What the answer takes for granted."""
+    known_errors: tuple[str, ...] = ()
+    """Of the models that it used, on measurements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,26 +239,38 @@ def _moved(
     if not isinstance(base, Outcome):
         raise base
     return base, [
-        _lever(candidate.words(strength), change, outcome, base)
+        lever_of(candidate.words(strength), (change,), outcome, base)
         if isinstance(outcome, Outcome)
         else None
         for (candidate, strength), change, outcome in zip(asked, changes, found, strict=True)
     ]
 
 
-def _lever(why: str, change: Transform, outcome: Outcome, base: Outcome) -> Lever:
+def lever_of(why: str, changes: tuple[Transform, ...], outcome: Outcome, base: Outcome) -> Lever:
+    """What an outcome saves of the base that it was made on.
+
+    Args:
+        why: the change in words.
+        changes: on top of those of the base.
+        outcome: with the changes.
+        base: without them.
+    """
+    flag = " ".join(change.flag for change in changes)
     own = [reason for reason in outcome.no_effect if reason not in base.no_effect]
     savings = _savings(base, outcome)
     return Lever(
         why=why,
-        flag_text=change.flag,
+        flag_text=flag,
         step_ns=outcome.step_ns,
         low_ns=outcome.low_ns,
         high_ns=outcome.high_ns,
         saving_ns=Nanos(base.step_ns - outcome.step_ns),
         saving_low_ns=min(savings),
         saving_high_ns=max(savings),
-        no_effect=own[-1].removeprefix(f"{change.flag}: ") if own else "",
+        no_effect=own[-1].removeprefix(f"{flag}: ") if own else "",
+        changes=changes,
+        assumptions=outcome.assumptions,
+        known_errors=outcome.known_errors,
     )
 
 

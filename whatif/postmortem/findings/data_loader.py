@@ -1,0 +1,54 @@
+"""Steps that wait for their batch."""
+
+import numpy as np
+
+from ingest.units import format_ms
+from replay.graph.arrays import TaskGraph
+from whatif.postmortem.contract import Finding
+from whatif.postmortem.findings.saving import Told, asked, finding, is_worth
+from whatif.postmortem.material import Material
+from whatif.postmortem.wording import percent
+from whatif.transforms.scale import Scale
+
+LEAST_FRAC = 0.02
+"""Of the critical path, or of idle device time: twice what two runs of one job differ by."""
+SELECTORS = ("op:*DataLoader*", "op:*DataPipe*", "module:*DataLoader*", "module:*DataPipe*")
+
+
+def rule(material: Material) -> Finding | None:
+    """Time in the data loader on the path, or beside idle devices."""
+    reading, step_ns = material.answer.reading, material.levers.step_ns
+    if reading is None:
+        return None
+    on_path = reading.path_frac.get("input", 0.0)
+    idle = reading.idle_input_frac or 0.0
+    if max(on_path, idle) < LEAST_FRAC:
+        return None
+    changes = [Scale(where=where, factor=0) for where in _selectors(material.findings.graph)]
+    moved = asked(material, "batches are there at once", *changes) if changes else None
+    if not is_worth(material, moved):
+        return None
+    told = Told(
+        key="data_loader",
+        section="host",
+        insight=f"the step waits for its batch: the data loader is {percent(on_path)} of the "
+        f"critical path, {format_ms(round(on_path * step_ns))} a step",
+        evidence=f"{on_path:.1%} of the critical path is CPU work in the data loader; devices idle "
+        f"{idle:.1%} of the steps while the host is in it; told from {LEAST_FRAC:.0%} on",
+        query=material.ask("idle_causes").query,
+        action="more workers (num_workers), pin_memory=True, prefetch_factor, "
+        "persistent_workers=True; move decoding and augmentation off the step's thread",
+    )
+    return finding(material, told, moved)
+
+
+def _selectors(graph: TaskGraph) -> list[str]:
+    """Those of `SELECTORS` that match a task."""
+    found = []
+    for where in SELECTORS:
+        key, _, glob = where.partition(":")
+        column = graph.tasks.op if key == "op" else graph.tasks.module
+        names = {graph.names[number] for number in np.unique(column[column >= 0])}
+        if any(glob.strip("*") in name for name in names):
+            found.append(where)
+    return found
