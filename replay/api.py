@@ -167,6 +167,7 @@ def _found(
         run=run_reading,
         workload=workload,
         flops=flops,
+        fetching=fetching,
         study=None if asked is None else _said(asked, unprofiled),
         levers=saving,
         unprofiled=unprofiled,

@@ -171,7 +171,8 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
         yield _Candidate("network", network, (*twice, *limit), words)
         yield _Candidate("NVLink or xGMI", _by_speed(_nvlink))
         yield _Candidate("network between nodes", _by_speed(_net))
-        yield _Candidate("overlap with compute", {Strength.LIMIT: PerfectOverlap()})
+        hidden = "transfers hidden under compute as far as that goes"
+        yield _Candidate("overlap with compute", {Strength.LIMIT: PerfectOverlap()}, (), hidden)
     busy = _classes(graph)
     for name in busy:
         yield _Candidate(f"{name} kernels", _by_speed(_scaled(f"class:{name}")), twice)
@@ -180,8 +181,10 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
     if np.isin(kinds, (TaskKind.HOST_WORK, TaskKind.HOST_CALL)).any():
         yield _Candidate("host", _by_speed(_host), twice)
         yield _Candidate("launch calls", _by_speed(_scaled(LAUNCHES)))
-        yield _Candidate("CUDA graphs", {Strength.LIMIT: CudaGraphs()})
-        yield _Candidate("waits of the host", {Strength.LIMIT: Remove(where="sync:*")})
+        graphs = "kernels launched by CUDA graphs"
+        yield _Candidate("CUDA graphs", {Strength.LIMIT: CudaGraphs()}, (), graphs)
+        waits = "no call that waits for the device"
+        yield _Candidate("waits of the host", {Strength.LIMIT: Remove(where="sync:*")}, (), waits)
     if (kinds == TaskKind.MEMCPY).any():
         yield _Candidate("copies", _by_speed(_scaled("class:memcpy")), limit, "copies free")
 

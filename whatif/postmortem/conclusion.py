@@ -9,7 +9,7 @@ from whatif.postmortem.contract import Finding, Verdict
 from whatif.postmortem.findings.rules import RISKS
 from whatif.postmortem.material import Material
 from whatif.postmortem.steps_told import spread_words
-from whatif.postmortem.wording import counted, joined, predicted, times, whole_percents
+from whatif.postmortem.wording import LEAST_TOLD, counted, joined, predicted, times, whole_percents
 from whatif.report.answer import Parts
 from whatif.report.levers import MovedFacts
 
@@ -40,6 +40,8 @@ SIDES = {
     "unknown": "unknown",
 }
 """Cause of time on the critical path -> what a run with most of it is bound by."""
+UNKNOWN_FRAC = 0.1
+"""Of the critical path without a known cause: from here on no run is called healthy."""
 DEVICE_PARTS = ("compute", "exposed communication", "exposed copies", "idle")
 HOST_PARTS = ("CPU work", "waiting for collectives", "copies", "other waiting")
 DISTRUSTED = "D"
@@ -51,7 +53,7 @@ def verdict(material: Material, found: Sequence[Finding]) -> Verdict:
     return Verdict(
         sentence=" ".join(_sentences(material, slow)),
         not_fixed=_not_fixed(material, slow),
-        is_healthy=not slow and material.answer.trust.grade != DISTRUSTED,
+        is_healthy=not slow and _is_known(material),
     )
 
 
@@ -80,7 +82,11 @@ def bound_words(material: Material) -> str:
         sides[SIDES[cause]] = sides.get(SIDES[cause], 0.0) + frac
     first, second = sorted(sides.values(), reverse=True)[:2]
     if first < BOUND_FRAC or first - second < BOUND_MARGIN:
-        told = [f"{WORDS[Cause[name.upper()]]} {frac:.0%}" for name, frac in _largest(material)]
+        told = [
+            f"{WORDS[Cause[name.upper()]]} {frac:.0%}"
+            for name, frac in _largest(material)
+            if frac >= LEAST_TOLD
+        ]
         return f"bound by a mix ({joined(told)} of the critical path)"
     if reading.bound_by == "straggler" and reading.stragglers:
         return f"bound by a straggler, rank {reading.stragglers[0].rank}"
@@ -103,10 +109,29 @@ def _sentences(material: Material, slow: Sequence[Finding]) -> Iterator[str]:
         yield _biggest(material, slow[0])
     elif slow:
         yield f"{slow[0].insight}."
-    elif material.answer.trust.grade == DISTRUSTED:
-        yield "No bottleneck is named: this recording does not bear it."
+    elif not _is_known(material):
+        yield _unknown(material)
     else:
         yield _healthy(material)
+
+
+def _is_known(material: Material) -> bool:
+    """The recording says enough to call a run healthy."""
+    return material.answer.trust.grade != DISTRUSTED and _unknown_frac(material) < UNKNOWN_FRAC
+
+
+def _unknown_frac(material: Material) -> float:
+    reading = material.answer.reading
+    return 1.0 if reading is None else reading.path_frac.get("unknown", 0.0)
+
+
+def _unknown(material: Material) -> str:
+    """Nothing was found, and much is not known."""
+    why = f"{_unknown_frac(material):.0%} of the critical path has no known cause"
+    if _unknown_frac(material) < UNKNOWN_FRAC:
+        why = "this recording does not bear it"
+    lacks = next(iter(material.answer.trust.advice), "")
+    return f"No bottleneck is named: {why}{f'; it lacks {lacks}' if lacks else ''}."
 
 
 def _warnings(material: Material) -> Iterator[str]:
@@ -151,10 +176,21 @@ def _biggest(material: Material, first: Finding) -> str:
     """The action with the biggest saving, by its replay."""
     lever = None if material.replays is None else material.replays.known(first.flag)
     if lever is None:
-        return f"Biggest lever: {first.action}, {format_ms(first.saving_ns)} a step."
+        insight = first.insight[0].upper() + first.insight[1:]
+        return f"{insight}; with that mended {_mended(material, first)}."
     step_ns = material.levers.step_ns
     sure = "" if first.confidence == "high" else f", {first.confidence} confidence"
     return f"Biggest lever: {lever.why}, {predicted(lever, step_ns)}{sure}."
+
+
+def _mended(material: Material, first: Finding) -> str:
+    """The step as replayed without what a finding costs, with its range."""
+    step_ns = material.levers.step_ns
+    least, middle, most = (
+        format_ms(step_ns - saving_ns)
+        for saving_ns in (first.saving_high_ns or 0, first.saving_ns or 0, first.saving_low_ns or 0)
+    )
+    return f"predicted {middle}" + (f", {least} to {most}" if least != most else "")
 
 
 def _healthy(material: Material) -> str:

@@ -5,7 +5,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from ingest.units import format_ms
-from replay.graph.arrays import TaskGraph
+from ingest.vocab import TaskKind
+from replay.graph.arrays import Bool, TaskGraph
 from whatif.postmortem.contract import Finding
 from whatif.postmortem.findings.saving import Told, asked, finding, is_worth
 from whatif.postmortem.material import Material
@@ -24,17 +25,13 @@ LEAST_FRAC = 0.01
 def rule(material: Material) -> Finding | None:
     """Allocation calls on the critical path that a replay without them shows to cost time."""
     graph, path = material.findings.graph, material.findings.baseline.path
-    numbers = [
-        number
-        for number, name in enumerate(graph.names)
-        if any(fnmatchcase(name, glob) for glob in CALLS)
-    ]
-    on_path_ns = int(path.span_ns[np.isin(graph.tasks.name[path.task], numbers)].sum())
-    if not numbers or on_path_ns < LEAST_FRAC * path.length_ns:
+    calls = is_allocation(graph)
+    on_path_ns = int(path.span_ns[calls[path.task]].sum())
+    if not on_path_ns or on_path_ns < LEAST_FRAC * path.length_ns:
         return None
-    changes = _without(graph, {graph.names[number] for number in numbers})
+    changes = _without(graph, {graph.names[number] for number in graph.tasks.name[calls].tolist()})
     moved = asked(material, "no allocation calls", *changes)
-    if not is_worth(material, moved):
+    if moved is None or not is_worth(material, moved):
         return None
     share = on_path_ns / path.length_ns
     per_step_ns = round(on_path_ns / len(graph.steps))
@@ -45,13 +42,21 @@ def rule(material: Material) -> Finding | None:
         insight=f"cudaMalloc and cudaFree take {format_ms(per_step_ns)} a step "
         f"({percent(share)} of the critical path): the allocator has to ask the driver",
         evidence=f"calls {', '.join(CALLS)} are {share:.1%} of the critical path, told from "
-        f"{LEAST_FRAC:.0%} on; without their time and waits the replay is shorter",
+        f"{LEAST_FRAC:.0%} on; replayed without their time and waits: {format_ms(moved.saving_ns)} less",
         query=query,
         action="record later (the first steps fill the cache); keep memory below the limit (smaller"
         " batch, checkpointing); PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; no "
         "torch.cuda.empty_cache() in the step",
     )
     return finding(material, told, moved)
+
+
+def is_allocation(graph: TaskGraph) -> Bool:
+    """Calls of the host that get memory from the driver or give it back; shape (tasks,)."""
+    named = [any(fnmatchcase(name, glob) for glob in CALLS) for name in graph.names]
+    found: Bool = np.array([*named, False], bool)[graph.tasks.name]
+    found &= graph.tasks.kind == TaskKind.HOST_CALL
+    return found
 
 
 def _without(graph: TaskGraph, names: set[str]) -> list[Transform]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from replay.graph.arrays import Int64
 from whatif.levers import Lever
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.material import Material
@@ -9,6 +10,7 @@ from whatif.postmortem.replays import typed
 from whatif.report.blocks import Query
 from whatif.report.columns import to_type
 from whatif.report.levers import MovedFacts, moved_facts
+from whatif.transforms.base import with_durations
 from whatif.transforms.registry import Transform
 
 SURE_GRADES = ("A", "B")
@@ -39,6 +41,14 @@ def asked(material: Material, why: str, *changes: Transform) -> MovedFacts | Non
     """A what-if of its own, replayed now; None where it does not fit the run."""
     lever = None if material.replays is None else material.replays.saving(why, changes)
     return None if lever is None else moved_facts(lever, material.levers.step_ns)
+
+
+def changed(material: Material, why: str, dur_ns: Int64) -> MovedFacts | None:
+    """A what-if of other durations, ns per task, that no flag stands for."""
+    if material.replays is None:
+        return None
+    graph = with_durations(material.findings.graph, dur_ns)
+    return moved_facts(material.replays.saving_of_graph(why, graph), material.levers.step_ns)
 
 
 def best(*moved: MovedFacts | None) -> MovedFacts | None:

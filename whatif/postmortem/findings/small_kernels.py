@@ -4,6 +4,8 @@ import numpy as np
 
 from ingest.units import format_ms
 from ingest.vocab import TaskKind
+from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.thresholds import LONE_LAUNCH_ROWS
 from whatif.postmortem.contract import Finding
 from whatif.postmortem.findings.saving import Told, finding, is_worth, twice
 from whatif.postmortem.material import Material
@@ -13,6 +15,8 @@ LEVER = "CUDA graphs"
 SHORT_NS = 20_000
 """A kernel that PyTorch launches eagerly costs the host 5 to 20 us of Python, dispatch and driver:
 a device whose typical kernel is shorter runs out of work."""
+ALONE_FRAC = 0.5
+"""Of the kernels that are launched one by one: the others are in CUDA graphs already."""
 LEAST_IDLE_FRAC = 0.05
 """Of the steps in which devices wait for launches; less is within what two runs differ by."""
 
@@ -23,15 +27,14 @@ def rule(material: Material) -> Finding | None:
     if reading is None or moved is None or not is_worth(material, moved):
         return None
     graph = material.findings.graph
-    tasks = graph.tasks
-    ids = np.flatnonzero((tasks.kind == TaskKind.KERNEL) & (tasks.step >= 0))
+    kernels, alone = _kernels(graph)
     idle = reading.idle_launch_frac or 0.0
-    if not len(ids) or idle < LEAST_IDLE_FRAC:
+    if not len(alone) or len(alone) < ALONE_FRAC * len(kernels) or idle < LEAST_IDLE_FRAC:
         return None
-    median_ns = int(np.median(tasks.dur_ns[ids]))
+    median_ns = int(np.median(graph.tasks.dur_ns[alone]))
     if median_ns >= SHORT_NS:
         return None
-    per_step = round(len(ids) / len(graph.steps) / len(graph.ranks))
+    per_step = round(len(kernels) / len(graph.steps) / len(graph.ranks))
     told = Told(
         key="small_kernels",
         section="kernels",
@@ -45,3 +48,12 @@ def rule(material: Material) -> Finding | None:
         "kernels, a larger batch per step",
     )
     return finding(material, told, moved)
+
+
+def _kernels(graph: TaskGraph) -> tuple[Int64, Int64]:
+    """Tasks of all kernels in the steps, and of those that a call of their own launched."""
+    tasks = graph.tasks
+    kernels = np.flatnonzero((tasks.kind == TaskKind.KERNEL) & (tasks.step >= 0))
+    launched = kernels[tasks.caller[kernels] >= 0]
+    of_caller = np.bincount(tasks.caller[launched], minlength=graph.n_tasks)
+    return kernels, launched[of_caller[tasks.caller[launched]] <= LONE_LAUNCH_ROWS]

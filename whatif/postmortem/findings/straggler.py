@@ -2,13 +2,15 @@
 
 from ingest.units import format_ms
 from replay.graph.thresholds import STRAGGLER_FRAC
-from whatif.postmortem.contract import Finding
+from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings.saving import Told, finding, is_worth, twice
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import percent
+from whatif.postmortem.wording import counted, percent
 from whatif.report.answer import LateRank
 
 LEVER = "stragglers"
+OFTEN = 3
+"""Late so many times, above the clocks' uncertainty, a rank is no chance."""
 WORDS = {
     "host": "its host is late",
     "input": "its data loader is late",
@@ -47,7 +49,10 @@ def rule(material: Material) -> Finding | None:
         query=material.ask("late_ranks", limit=1).query,
         action=ACTIONS.get(cause, OTHERWISE),
     )
-    return finding(material, told, moved)
+    if worst.times_resolved >= OFTEN:
+        return finding(material, told, moved)
+    why = f"it was late {counted(worst.times_resolved, 'time')}: that may be chance"
+    return finding(material, told, moved, most=Confidence.LOW, why=why)
 
 
 def _evidence(material: Material, worst: LateRank) -> str:

@@ -1,10 +1,14 @@
 """Calls in which the host waits for the device: `.item()`, `.cpu()`, synchronize."""
 
+import numpy as np
+
 from ingest.units import format_ms
+from ingest.vocab import TaskKind
 from whatif.postmortem.contract import Finding
 from whatif.postmortem.findings.saving import Told, finding, is_worth, twice
-from whatif.postmortem.material import Material, Rows
+from whatif.postmortem.material import Material
 from whatif.postmortem.wording import percent
+from whatif.transforms.host_calls import sync_names
 
 LEVER = "waits of the host"
 LEAST_FRAC = 0.01
@@ -17,24 +21,36 @@ def rule(material: Material) -> Finding | None:
     moved, step_ns = twice(material, LEVER), material.levers.step_ns
     if moved is None or not is_worth(material, moved) or moved.saving_ns < LEAST_FRAC * step_ns:
         return None
-    calls = material.ask("sync_calls", limit=TOLD)
+    query = material.ask("sync_calls", limit=1).query
     told = Told(
         key="synchronising_calls",
         section="idle",
         insight=f"calls that wait for the device keep the host from running ahead: without them "
         f"the step is {percent(moved.saving_frac)} shorter",
         evidence=f"replayed without these waits: {format_ms(moved.saving_ns)} less, told from "
-        f"{LEAST_FRAC:.0%} of the step on; longest over the recording: {_calls(calls)}",
-        query=calls.query,
+        f"{LEAST_FRAC:.0%} of the step on; the host waits a step, mean "
+        f"over ranks: {_waits(material)}",
+        query=query,
         action=".item(), .cpu(), print(tensor) and boolean indexing out of the step, or once in "
         "many steps; non_blocking=True with pinned memory; no torch.cuda.synchronize()",
     )
     return finding(material, told, moved)
 
 
-def _calls(calls: Rows) -> str:
+def _waits(material: Material) -> str:
+    """The calls that the host waits in longest, ns per step."""
+    graph, schedule = material.findings.graph, material.findings.baseline.schedule
+    tasks = graph.tasks
+    number, names = sync_names(graph)
+    waits = np.flatnonzero((number >= 0) & (tasks.kind == TaskKind.HOST_WAIT) & (tasks.step >= 0))
+    waits = waits[(waits > 0) & (tasks.lane[waits] == tasks.lane[waits - 1])]
+    waited_ns = schedule.start_ns[waits] - schedule.end_ns[waits - 1]
+    total_ns = np.bincount(number[waits], weights=waited_ns, minlength=len(names))
+    times = np.bincount(number[waits], minlength=len(names))
+    share = len(graph.steps) * len(graph.ranks)
     told = [
-        f"{row['calls']:,} {row['api']} in {row['inside']} ({row['total_ms']:,.1f} ms)"
-        for row in calls.dicts()
+        f"{names[at]} {format_ms(round(total_ns[at] / share))} in {times[at] / share:,.4g} calls"
+        for at in np.argsort(-total_ns, kind="stable")[:TOLD].tolist()
+        if times[at]
     ]
-    return ", ".join(told) or "none recorded as calls (the profiler leaves them out): implied waits"
+    return ", ".join(told) or "not at all"
