@@ -121,8 +121,11 @@ def _is_known(material: Material) -> bool:
 
 
 def _unknown_frac(material: Material) -> float:
-    reading = material.answer.reading
-    return 1.0 if reading is None else reading.path_frac.get("unknown", 0.0)
+    """Share of the critical path that no work explains, silence of the host included."""
+    reading, trust = material.answer.reading, material.answer.trust
+    if reading is None:
+        return 1.0
+    return max(reading.path_frac.get("unknown", 0.0), 1 - trust.explained_frac)
 
 
 def _unknown(material: Material) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.vocab import HOST_KINDS
-from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.arrays import NONE, Int64, TaskGraph
 from replay.results.causes import Cause, task_causes
 from replay.results.critical_path import PathPieces
 from whatif.report.blocks import Piece
@@ -58,12 +58,13 @@ def stretches(graph: TaskGraph, pieces: PathPieces) -> Stretches:
 def drawn(graph: TaskGraph, parts: Stretches) -> tuple[tuple[Piece, ...], bool]:
     """Pieces for a timeline, and whether they are exact.
 
-    Neighbours of one rank and cause are one piece. Where more than `MOST_PIECES` are left, the time
-    is cut into as many equal slots, and each shows the rank and cause that take most of it.
+    Neighbours of one rank, cause and name are one piece. Where more than `MOST_PIECES` are left,
+    the time is cut into as many equal slots: each shows the rank and cause that take most of it,
+    and the longest of that.
     """
-    merged = _merged(parts)
+    merged = _merged(graph, parts)
     exact = len(merged.ts_ns) <= MOST_PIECES
-    shown = merged if exact else _merged(_slots(parts))
+    shown = merged if exact else _merged(graph, _slots(parts))
     return tuple(_pieces(graph, shown)), exact
 
 
@@ -96,22 +97,22 @@ def name_of(graph: TaskGraph, task: int) -> str:
     return "Python between operators" if host else "waiting"
 
 
-def _merged(parts: Stretches) -> Stretches:
-    """Neighbours of one rank and cause as one, named by the longest of them."""
+def _merged(graph: TaskGraph, parts: Stretches) -> Stretches:
+    """Neighbours of one rank, cause and name as one."""
     if not len(parts.ts_ns):
         return parts
-    begins = np.ones(len(parts.ts_ns), bool)
-    begins[1:] = (parts.rank[1:] != parts.rank[:-1]) | (parts.cause[1:] != parts.cause[:-1])
-    group = np.cumsum(begins) - 1
+    begins = np.zeros(len(parts.ts_ns), bool)
+    begins[0] = True
+    name = np.where(parts.cause == Cause.UNKNOWN, NONE, graph.tasks.name[parts.task])
+    for column in (parts.rank, parts.cause, name):
+        begins[1:] |= column[1:] != column[:-1]
     first = np.flatnonzero(begins)
-    order = np.lexsort((-parts.dur_ns, group))
-    longest = order[np.searchsorted(group[order], np.arange(len(first)))]
     return Stretches(
         ts_ns=parts.ts_ns[first],
         dur_ns=np.add.reduceat(parts.dur_ns, first),
         rank=parts.rank[first],
         cause=parts.cause[first],
-        task=parts.task[longest],
+        task=parts.task[first],
     )
 
 

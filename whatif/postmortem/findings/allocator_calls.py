@@ -29,7 +29,7 @@ def rule(material: Material) -> Finding | None:
     on_path_ns = int(path.span_ns[calls[path.task]].sum())
     if not on_path_ns or on_path_ns < LEAST_FRAC * path.length_ns:
         return None
-    changes = _without(graph, {graph.names[number] for number in graph.tasks.name[calls].tolist()})
+    changes = _without(graph, set(_names(graph, calls)))
     moved = asked(material, "no allocation calls", *changes)
     if moved is None or not is_worth(material, moved):
         return None
@@ -42,7 +42,8 @@ def rule(material: Material) -> Finding | None:
         insight=f"cudaMalloc and cudaFree take {format_ms(per_step_ns)} a step "
         f"({percent(share)} of the critical path): the allocator has to ask the driver",
         evidence=f"calls {', '.join(CALLS)} are {share:.1%} of the critical path, told from "
-        f"{LEAST_FRAC:.0%} on; replayed without their time and waits: {format_ms(moved.saving_ns)} less",
+        f"{LEAST_FRAC:.0%} on; replayed without their time and waits: "
+        f"{format_ms(moved.saving_ns)} less",
         query=query,
         action="record later (the first steps fill the cache); keep memory below the limit (smaller"
         " batch, checkpointing); PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; no "
@@ -57,6 +58,10 @@ def is_allocation(graph: TaskGraph) -> Bool:
     found: Bool = np.array([*named, False], bool)[graph.tasks.name]
     found &= graph.tasks.kind == TaskKind.HOST_CALL
     return found
+
+
+def _names(graph: TaskGraph, calls: Bool) -> list[str]:
+    return [graph.names[number] for number in np.unique(graph.tasks.name[calls]).tolist()]
 
 
 def _without(graph: TaskGraph, names: set[str]) -> list[Transform]:

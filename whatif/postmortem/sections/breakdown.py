@@ -106,8 +106,7 @@ def _bars(material: Material, parts: Sequence[Breakdown]) -> StackedBars:
     return StackedBars(
         key=f"{KEY}.ranks",
         title="A step of each rank",
-        about=f"{_summary(material)} An instant counts as compute where a compute kernel runs, "
-        "else as communication, else as copies, else as idle."
+        about=f"{_summary(material)} {_rule(material)}"
         + (f" {left} ranks with middling compute left out." * (left > 0)),
         unit=Unit.NS,
         categories=_categories(material, chosen),
@@ -116,6 +115,19 @@ def _bars(material: Material, parts: Sequence[Breakdown]) -> StackedBars:
             for column, (name, role) in enumerate(_names(material))
         ),
         query=material.ask("time_by_rank").query if material.findings.facts.has_device else None,
+    )
+
+
+def _rule(material: Material) -> str:
+    """To which part an instant counts."""
+    if material.findings.facts.has_device:
+        return (
+            "An instant counts as compute where a compute kernel runs, else as communication, else "
+            "as copies, else as idle."
+        )
+    return (
+        "An instant counts as CPU work where a thread that carries the step works, else as "
+        "communication where it waits for a collective, else as other waiting."
     )
 
 

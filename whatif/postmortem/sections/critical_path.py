@@ -160,7 +160,7 @@ def _timeline(material: Material, pieces: PathPieces) -> Timeline:
     shown, exact = drawn(graph, stretches(graph, pieces))
     lanes = sorted({piece.lane for piece in shown}, key=lambda lane: (len(lane), lane))
     how = (
-        "Neighbouring pieces of one rank and cause are drawn as one."
+        "Neighbouring pieces of one rank, cause and name are drawn as one."
         if exact
         else f"Time is cut into {MOST_PIECES} equal slots; each shows the rank and cause that take "
         "most of it."
@@ -181,7 +181,7 @@ def _longest(
     order = np.argsort(-pieces.total_ns, kind="stable")[:LONGEST].tolist()
     return DataTable(
         key=f"{KEY}.longest",
-        title=f"The {len(order)} longest pieces",
+        title="The longest pieces",
         columns=(
             Column(name="what", unit=Unit.CODE),
             Column(name="takes", unit=Unit.NS, has_bar=True),

@@ -57,7 +57,7 @@ def _summary(material: Material, layout: Layout) -> str:
     ranks = counted(len(trace.ranks), "rank")
     if trace.world_size:
         ranks = f"{len(trace.ranks)} of {counted(trace.world_size, 'rank')}"
-    return f"{ranks} on {gpu}, {layout.label}, {counted(trace.events, 'event')}."
+    return f"{ranks}, {gpu}, {layout.label}, {counted(trace.events, 'event')}."
 
 
 def _facts(material: Material, layout: Layout) -> DataTable:
@@ -204,5 +204,6 @@ def _missing(material: Material) -> Iterator[Missing]:
             how='the profiler does not write them: prof.add_metadata_json("torch_version", '
             "json.dumps(torch.__version__)), and the like for the model",
         )
-    if material.findings.facts.members and "nccl_version" not in named:
+    on_device = ~material.findings.graph.collectives.on_host
+    if on_device.any() and "nccl_version" not in named:
         yield Missing(what="version of NCCL", how="newer PyTorch writes it; or NCCL_DEBUG=VERSION")

@@ -130,7 +130,7 @@ def _figure_rows(material: Material) -> Iterator[tuple[str, str, str]]:
 def _file_rows(material: Material) -> Iterator[tuple[str, str, str]]:
     trace, facts, graph = material.answer.trace, material.findings.facts, material.findings.graph
     of = f" of {trace.world_size}" if trace.world_size else ", size of the job not recorded"
-    yield ("ranks found", f"{len(trace.ranks)}{of}", f"ranks {numbers(list(trace.ranks))}")
+    yield ("ranks found", f"{len(trace.ranks)}{of}", numbers(list(trace.ranks)))
     guessed = [file.rank for file in facts.files if file.rank_source != RECORDED_RANK]
     if guessed:
         yield ("rank not recorded", numbers(guessed), "told by file name or order")
