@@ -2,17 +2,26 @@
 -- description The code around slices: innermost operator, nn.Module and Python function, one that
 --     is not PyTorch's own where there is one (of device work, around its launching call); NULL
 --     where none is recorded.
--- param ids VARCHAR '' Slices, as in 17,35; those of task.slice_id and critical_path.slice_id.
+-- param ids VARCHAR NULL Slices, as in 17,35; the longest on the critical path where NULL.
 WITH RECURSIVE
+chosen AS (
+    SELECT TRY_CAST(UNNEST(STRING_SPLIT($ids, ',')) AS BIGINT) AS id
+    UNION
+    (
+        SELECT p.slice_id
+        FROM critical_path AS p
+        WHERE $ids IS NULL AND p.scenario_id = 0 AND p.slice_id IS NOT NULL
+        ORDER BY p.total_dur DESC, p.position
+        LIMIT 10
+    )
+),
 wanted AS (
     SELECT
         s.id,
         COALESCE(k.runtime_id, s.id) AS host_id
     FROM slice AS s
     LEFT JOIN kernel AS k ON k.id = s.id
-    WHERE s.id IN (
-        SELECT TRY_CAST(UNNEST(STRING_SPLIT($ids, ',')) AS BIGINT)
-    )
+    WHERE s.id IN (SELECT c.id FROM chosen AS c)
 ),
 around AS (
     SELECT
