@@ -23,7 +23,8 @@ def rule(material: Material) -> Finding | None:
         section="steps",
         insight=f"{counted(len(long), 'step')} of {steps} took more than {LONG_STEP}x the median: "
         f"they add {format_ms(above_ns)} to the mean step",
-        evidence="; ".join(sentences),
+        evidence=f"{'; '.join(sentences)}; told where they add noise "
+        f"({format_ms(material.levers.noise_ns)}) or more to the mean",
         query=material.ask("steps").query,
         action="look at what grew in them: checkpoints, evaluation, garbage collection, recompiles "
         "(TORCH_LOGS=recompiles), the profiler's first step; leave warm-up out with --steps",
