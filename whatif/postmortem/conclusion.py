@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ingest.units import format_ms
 from replay.results.causes import WORDS, Cause
 from replay.results.idle import CAUSES, device_idle, idle_by_cause
-from whatif.postmortem.contract import Finding, Verdict
+from whatif.postmortem.contract import Confidence, Finding, Verdict
 from whatif.postmortem.findings.rules import RISKS
 from whatif.postmortem.material import Material
 from whatif.postmortem.steps_told import spread_words
@@ -44,6 +44,8 @@ UNKNOWN_FRAC = 0.1
 """Of the critical path without a known cause: from here on no run is called healthy."""
 DEVICE_PARTS = ("compute", "exposed communication", "exposed copies", "idle")
 HOST_PARTS = ("CPU work", "waiting for collectives", "copies", "other waiting")
+IDLE_WORDS = {"short": "short gaps", "sync_drain": "after waits of the host"}
+"""Causes of idle time whose names do not read as words."""
 DISTRUSTED = "D"
 
 
@@ -105,10 +107,11 @@ def _largest(material: Material) -> list[tuple[str, float]]:
 def _sentences(material: Material, slow: Sequence[Finding]) -> Iterator[str]:
     yield from _warnings(material)
     yield _where_it_goes(material)
-    if slow and slow[0].saving_ns is not None:
-        yield _biggest(material, slow[0])
-    elif slow:
-        yield f"{slow[0].insight}."
+    leading = _leading(slow)
+    if leading is not None and leading.saving_ns is not None:
+        yield _biggest(material, leading)
+    elif leading is not None:
+        yield f"{_capital(leading.insight)}."
     elif not _is_known(material):
         yield _unknown(material)
     else:
@@ -135,6 +138,16 @@ def _unknown(material: Material) -> str:
         why = "this recording does not bear it"
     lacks = next(iter(material.answer.trust.advice), "")
     return f"No bottleneck is named: {why}{f'; it lacks {lacks}' if lacks else ''}."
+
+
+def _leading(slow: Sequence[Finding]) -> Finding | None:
+    """The biggest saving that is more than a guess; where all are guesses, the biggest."""
+    sure = [one for one in slow if one.confidence is not Confidence.LOW]
+    return next(iter(sure or slow), None)
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _warnings(material: Material) -> Iterator[str]:
@@ -172,15 +185,14 @@ def _idle_cause(material: Material) -> str:
     cause = next(iter(by_cause), "")
     if not total_ns or by_cause[cause] < NAMED_FRAC * total_ns or cause == CAUSES[0]:
         return ""
-    return f" ({cause.replace('_', ' ')})"
+    return f" ({IDLE_WORDS.get(cause, cause.replace('_', ' '))})"
 
 
 def _biggest(material: Material, first: Finding) -> str:
     """The action with the biggest saving, by its replay."""
     lever = None if material.replays is None else material.replays.known(first.flag)
     if lever is None:
-        insight = first.insight[0].upper() + first.insight[1:]
-        return f"{insight}; with that mended {_mended(material, first)}."
+        return f"{_capital(first.insight)}; with that mended {_mended(material, first)}."
     step_ns = material.levers.step_ns
     sure = "" if first.confidence == "high" else f", {first.confidence} confidence"
     return f"Biggest lever: {lever.why}, {predicted(lever, step_ns)}{sure}."
@@ -219,9 +231,10 @@ def _named(material: Material, moved: MovedFacts) -> str:
 
 def _not_fixed(material: Material, slow: Sequence[Finding]) -> str:
     """What is left of the step under the biggest lever, and which findings stay."""
-    if not slow or material.replays is None or slow[0].saving_ns is None:
+    leading = _leading(slow)
+    if leading is None or material.replays is None:
         return ""
-    lever = material.replays.known(slow[0].flag)
+    lever = material.replays.known(leading.flag)
     left = None if lever is None else material.replays.study(lever.changes)
     if left is None:
         return ""

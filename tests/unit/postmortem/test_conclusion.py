@@ -8,7 +8,7 @@ from msgspec.structs import replace as with_fields
 
 from tests.unit.postmortem.graphs import MS, US, material_of, one_rank, training
 from whatif.postmortem.conclusion import bound_words, verdict
-from whatif.postmortem.contract import Verdict
+from whatif.postmortem.contract import Confidence, Verdict
 from whatif.postmortem.findings.rules import findings
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import percent, predicted, whole_percents
@@ -133,3 +133,11 @@ def test_idle_time_names_its_cause() -> None:
         material_of(one_rank(kernels=20, kernel_ns=100 * US, host_ns=300 * US))
     ).sentence
     assert "idle (host late)" in sentence
+
+
+def test_a_guess_does_not_lead_where_something_surer_was_found() -> None:
+    material = material_of(training(slow={1: 1.5}))
+    (sure,) = findings(material)
+    guess = with_fields(sure, key="guess", saving_ns=12 * MS, flag="", confidence=Confidence.LOW)
+    assert "Biggest lever: no stragglers" in verdict(material, (guess, sure)).sentence
+    assert "with that mended predicted 18." in verdict(material, (guess,)).sentence

@@ -49,7 +49,7 @@ def _waits(material: Material) -> str:
     times = np.bincount(number[waits], minlength=len(names))
     share = len(graph.steps) * len(graph.ranks)
     told = [
-        f"{names[at]} {format_ms(round(total_ns[at] / share))} in {times[at] / share:,.4g} calls"
+        f"{names[at]} {format_ms(round(total_ns[at] / share))} (calls: {times[at] / share:,.4g})"
         for at in np.argsort(-total_ns, kind="stable")[:TOLD].tolist()
         if times[at]
     ]
