@@ -115,9 +115,9 @@ def test_small_shares_have_a_decimal() -> None:
 
 def test_a_prediction_is_told_with_its_range_and_speedups() -> None:
     lever = material_of(training(slow={1: 1.5})).levers.levers[0].limit
-    wide = with_fields(lever, step_ns=10 * MS, low_ns=8 * MS, high_ns=16 * MS)
+    wide = with_fields(lever, step_ns=10 * MS, saving_low_ns=4 * MS, saving_high_ns=12 * MS)
     assert predicted(wide, 20 * MS) == "predicted 10.00 ms, 8.00 ms to 16.00 ms (1.25x to 2.50x)"
-    nothing = with_fields(lever, step_ns=0, low_ns=0, high_ns=0)
+    nothing = with_fields(lever, step_ns=0, saving_low_ns=20 * MS, saving_high_ns=20 * MS)
     assert predicted(nothing, 20 * MS) == "predicted 0.00 ms"
 
 

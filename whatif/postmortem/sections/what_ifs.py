@@ -6,7 +6,7 @@ from ingest.units import format_ms
 from whatif.levers import LEAST_SAVING, Lever
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import joined, predicted, times
+from whatif.postmortem.wording import joined, predicted, range_ns, times
 from whatif.report.blocks import (
     Block,
     Cell,
@@ -125,8 +125,9 @@ def _asked(material: Material) -> Iterator[Block]:
 
 
 def _ranges(material: Material) -> Ranges:
-    levers = material.levers.levers[:BARS]
+    levers, step_ns = material.levers.levers[:BARS], material.levers.step_ns
     best = [_ranked(lever) for lever in levers]
+    ends = [range_ns(moved, step_ns) for moved in best]
     study = material.findings.study
     asked = (
         []
@@ -148,9 +149,10 @@ def _ranges(material: Material) -> Ranges:
             f"{lever.what} {format_ms(moved.step_ns)}"
             for lever, moved in zip(levers, best, strict=True)
         )
-        + f"; the replayed step is {format_ms(material.levers.step_ns)}.",
+        + f"; the replayed step is {format_ms(step_ns)}. A range is that of the saving, answer by "
+        "answer: steps that differ from each other do not widen it.",
         unit=Unit.NS,
-        baseline=float(material.levers.step_ns),
+        baseline=float(step_ns),
         baseline_name="replayed step",
         bars=(
             *asked,
@@ -158,10 +160,10 @@ def _ranges(material: Material) -> Ranges:
                 RangeBar(
                     name=lever.what,
                     value=float(moved.step_ns),
-                    low=float(moved.low_ns),
-                    high=float(moved.high_ns),
+                    low=float(low_ns),
+                    high=float(high_ns),
                 )
-                for lever, moved in zip(levers, best, strict=True)
+                for lever, moved, (low_ns, high_ns) in zip(levers, best, ends, strict=True)
             ),
         ),
     )
@@ -177,30 +179,29 @@ def _table(material: Material) -> DataTable:
             Column(name="lever", unit=Unit.TEXT),
             Column(name="10 %", unit=Unit.NS),
             Column(name="2x", unit=Unit.NS, about="or the change itself"),
-            Column(name="2x, low", unit=Unit.NS, about="low end of its range"),
-            Column(name="2x, high", unit=Unit.NS, about="high end of its range"),
+            Column(name="2x, low", unit=Unit.NS, about="what the saving at most leaves"),
+            Column(name="2x, high", unit=Unit.NS, about="what the saving at least leaves"),
             Column(name="at most", unit=Unit.NS, about="without limit: the upper bound"),
             Column(name="saves", unit=Unit.NS, about="at 2x", has_bar=True),
             Column(name="saves, share", unit=Unit.FRAC, about="of the step, at 2x"),
-            Column(name="saves at least", unit=Unit.NS, about="low end of the saving's range"),
             Column(name="what to type", unit=Unit.CODE),
         ),
-        rows=tuple(_row(lever) for lever in material.levers.levers),
+        rows=tuple(_row(lever, material.levers.step_ns) for lever in material.levers.levers),
     )
 
 
-def _row(lever: LeverFacts) -> tuple[Cell, ...]:
+def _row(lever: LeverFacts, step_ns: int) -> tuple[Cell, ...]:
     best = _ranked(lever)
+    low_ns, high_ns = range_ns(best, step_ns)
     return (
         lever.what,
         None if lever.tenth is None else lever.tenth.step_ns,
         best.step_ns,
-        best.low_ns,
-        best.high_ns,
+        low_ns,
+        high_ns,
         lever.limit.step_ns,
         best.saving_ns,
         best.saving_frac,
-        best.saving_low_ns,
         to_type(best.flag),
     )
 
@@ -231,11 +232,12 @@ def _bounds(material: Material) -> DataTable:
 def _bound_row(
     name: str, moved: MovedFacts, step_ns: int, remark: str, typed: str
 ) -> tuple[Cell, ...]:
+    low_ns, high_ns = range_ns(moved, step_ns)
     return (
         name,
         moved.step_ns,
-        moved.low_ns,
-        moved.high_ns,
+        low_ns,
+        high_ns,
         moved.saving_ns,
         moved.saving_frac,
         step_ns / moved.step_ns if moved.step_ns else None,
