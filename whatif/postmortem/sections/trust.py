@@ -109,6 +109,7 @@ def _figure_rows(material: Material) -> Iterator[tuple[str, str, str]]:
         )
     shares = ", ".join(f"{share:.1%} {how}" for how, share in trust.evidence_frac.items())
     yield ("dependencies", shares or "none", "how they are known, order on a thread left out")
+    yield from _row_figures(material)
     yield (
         "not made, against the recording",
         f"{sum(facts.contradicted.values()):,}",
@@ -124,6 +125,24 @@ def _figure_rows(material: Material) -> Iterator[tuple[str, str, str]]:
             "collectives with every member",
             f"{facts.members_complete:,} of {facts.members:,} members",
             "where members are missing, waiting and transfer cannot be told apart for certain",
+        )
+
+
+def _row_figures(material: Material) -> Iterator[tuple[str, str, str]]:
+    """What the profiler cost, and how many rows were repaired."""
+    rows = material.ask("quality_checks", with_ok=True).dicts()
+    worst = {row["check_name"]: row["worst"] for row in rows}
+    if "profiler_overhead_frac" in worst:
+        yield (
+            "profiler's own rows",
+            f"{worst['profiler_overhead_frac']:.1%} of the time",
+            "of the file with most of them; the time that tracing adds to calls is not in it",
+        )
+    if "repaired_frac" in worst:
+        yield (
+            "device rows repaired",
+            f"{worst['repaired_frac']:.1%}",
+            "of the file with most of them: moved, clamped or clipped",
         )
 
 
