@@ -189,23 +189,14 @@ def _idle_cause(material: Material) -> str:
 
 
 def _biggest(material: Material, first: Finding) -> str:
-    """The action with the biggest saving, by its replay."""
-    lever = None if material.replays is None else material.replays.known(first.flag)
-    if lever is None:
-        return f"{_capital(first.insight)}; with that mended {_mended(material, first)}."
-    step_ns = material.levers.step_ns
-    sure = "" if first.confidence == "high" else f", {first.confidence} confidence"
-    return f"Biggest lever: {lever.why}, {predicted(lever, step_ns)}{sure}."
-
-
-def _mended(material: Material, first: Finding) -> str:
-    """The step as replayed without what a finding costs, with its range."""
-    step_ns = material.levers.step_ns
-    least, middle, most = (
-        format_ms(step_ns - saving_ns)
-        for saving_ns in (first.saving_high_ns or 0, first.saving_ns or 0, first.saving_low_ns or 0)
-    )
-    return f"predicted {middle}" + (f", {least} to {most}" if least != most else "")
+    """The what-if of a finding, by its replay."""
+    assert first.saving_ns is not None, "asked for where there is one"
+    assert first.saving_low_ns is not None, "a saving has a range"
+    assert first.saving_high_ns is not None, "a saving has a range"
+    ends = (first.saving_low_ns, first.saving_ns, first.saving_high_ns)
+    sure = "" if first.confidence is Confidence.HIGH else f", {first.confidence} confidence"
+    what = first.what_if or first.flag
+    return f"Biggest lever: {what}, {predicted(material.levers.step_ns, ends)}{sure}."
 
 
 def _healthy(material: Material) -> str:

@@ -37,24 +37,27 @@ def times(factor: float) -> str:
     return f"{factor:.2f}x"
 
 
-def predicted(moved: MovedFacts | Lever, step_ns: int) -> str:
+def predicted(step_ns: int, savings_ns: tuple[int, int, int]) -> str:
     """Step and range under a what-if, and the speedup: `predicted 375.10 ms, 371.00 to ...`.
 
-    The range is that of the saving: each answer against the same answer without the what-if, so
-    that steps which differ from each other do not widen it.
-
     Args:
-        moved: the what-if.
-        step_ns: what its saving counts from.
+        step_ns: what the saving counts from.
+        savings_ns: low end, value and high end of the saving. Its range is that of each answer
+            against the same answer without the what-if: steps that differ do not widen it.
     """
-    low_ns, high_ns = range_ns(moved, step_ns)
-    told = f"predicted {format_ms(moved.step_ns)}"
-    if low_ns != high_ns:
-        told += f", {format_ms(low_ns)} to {format_ms(high_ns)}"
-    if low_ns <= 0:
+    slow_ns, told_ns, fast_ns = (step_ns - saving_ns for saving_ns in savings_ns)
+    told = f"predicted {format_ms(told_ns)}"
+    if format_ms(slow_ns) != format_ms(fast_ns):
+        told += f", {format_ms(fast_ns)} to {format_ms(slow_ns)}"
+    if fast_ns <= 0:
         return told
-    slow, fast = times(step_ns / high_ns), times(step_ns / low_ns)
+    slow, fast = times(step_ns / slow_ns), times(step_ns / fast_ns)
     return f"{told} ({slow})" if slow == fast else f"{told} ({slow} to {fast})"
+
+
+def savings_of(moved: MovedFacts | Lever) -> tuple[int, int, int]:
+    """Low end, value and high end of a saving, ns."""
+    return moved.saving_low_ns, moved.saving_ns, moved.saving_high_ns
 
 
 def range_ns(moved: MovedFacts | Lever, step_ns: int) -> tuple[int, int]:

@@ -114,11 +114,10 @@ def test_small_shares_have_a_decimal() -> None:
 
 
 def test_a_prediction_is_told_with_its_range_and_speedups() -> None:
-    lever = material_of(training(slow={1: 1.5})).levers.levers[0].limit
-    wide = with_fields(lever, step_ns=10 * MS, saving_low_ns=4 * MS, saving_high_ns=12 * MS)
-    assert predicted(wide, 20 * MS) == "predicted 10.00 ms, 8.00 ms to 16.00 ms (1.25x to 2.50x)"
-    nothing = with_fields(lever, step_ns=0, saving_low_ns=20 * MS, saving_high_ns=20 * MS)
-    assert predicted(nothing, 20 * MS) == "predicted 0.00 ms"
+    wide = predicted(20 * MS, (4 * MS, 10 * MS, 12 * MS))
+    assert wide == "predicted 10.00 ms, 8.00 ms to 16.00 ms (1.25x to 2.50x)"
+    assert predicted(20 * MS, (10 * MS, 10 * MS, 10 * MS + 1)) == "predicted 10.00 ms (2.00x)"
+    assert predicted(20 * MS, (20 * MS, 20 * MS, 20 * MS)) == "predicted 0.00 ms"
 
 
 def test_the_spread_of_steps_is_told_as_far_as_it_is_known() -> None:
@@ -138,6 +137,8 @@ def test_idle_time_names_its_cause() -> None:
 def test_a_guess_does_not_lead_where_something_surer_was_found() -> None:
     material = material_of(training(slow={1: 1.5}))
     (sure,) = findings(material)
-    guess = with_fields(sure, key="guess", saving_ns=12 * MS, flag="", confidence=Confidence.LOW)
+    guess = with_fields(
+        sure, key="guess", saving_ns=12 * MS, flag="", what_if="a guess", confidence=Confidence.LOW
+    )
     assert "Biggest lever: no stragglers" in verdict(material, (guess, sure)).sentence
-    assert "with that mended predicted 18." in verdict(material, (guess,)).sentence
+    assert "Biggest lever: a guess, predicted 18." in verdict(material, (guess,)).sentence

@@ -69,6 +69,7 @@ def test_a_straggler_is_told_by_its_rank_cause_and_cost() -> None:
     assert "for rank 1: its kernels take longer" in found.insight
     assert found.saving_ns == 10 * MS
     assert found.flag == "--no-stragglers"
+    assert found.what_if == "no stragglers: every rank as fast as the median rank"
 
 
 def test_a_straggler_seen_once_may_be_chance() -> None:
@@ -112,6 +113,7 @@ def test_a_data_loader_on_the_path_is_found_first_and_leaves_the_host_alone() ->
     (first, *_) = found = findings(material_of_findings(loading))
     assert [one.key for one in found] == ["data_loader", "host_bound"]
     assert first.saving_ns == 3 * MS
+    assert (first.flag, first.what_if) == ("", "every batch there at once")
     # Half of the stretch that is no loader, and of the calls beside it, 10 us.
     assert found[1].saving_ns == pytest.approx(1.5 * MS, abs=10 * US)
 

@@ -9,6 +9,7 @@ from whatif.postmortem.findings.saving import Told, changed, finding, is_worth
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import percent
 
+AT_ONCE = "every batch there at once"
 LEAST_FRAC = 0.02
 """Of the critical path, or of idle device time: twice what two runs of one job differ by."""
 
@@ -25,9 +26,7 @@ def rule(material: Material) -> Finding | None:
     graph = material.findings.graph
     loading_ns = fetching_ns(graph, material.findings.fetching)
     free = ~graph.tasks.fixed
-    moved = changed(
-        material, "every batch there at once", graph.tasks.dur_ns - np.where(free, loading_ns, 0)
-    )
+    moved = changed(material, AT_ONCE, graph.tasks.dur_ns - np.where(free, loading_ns, 0))
     if moved is None or not is_worth(material, moved):
         return None
     told = Told(
@@ -42,4 +41,4 @@ def rule(material: Material) -> Finding | None:
         action="more workers (num_workers), pin_memory=True, prefetch_factor, "
         "persistent_workers=True; move decoding and augmentation off the step's thread",
     )
-    return finding(material, told, moved)
+    return finding(material, told, moved, what_if=AT_ONCE)

@@ -18,6 +18,7 @@ LEAST_IDLE_FRAC = 0.05
 """Of the steps in which devices wait for a launch; a host twice as fast saves half of it, more than
 two runs of one job differ by (1 %)."""
 LEVER = "host"
+ALONE = "host twice as fast, data loader and allocations as they are"
 LEAST_TOLD_FRAC = 0.02
 """Of the critical path in the data loader or in allocation calls, which have rules of their own."""
 
@@ -51,7 +52,7 @@ def rule(material: Material) -> Finding | None:
         "step, work off the step's thread, threads pinned near their GPU; section Host names the "
         "calls",
     )
-    return finding(material, told, moved)
+    return finding(material, told, moved, what_if="" if moved.flag else ALONE)
 
 
 def _saving(material: Material) -> MovedFacts | None:
@@ -64,5 +65,4 @@ def _saving(material: Material) -> MovedFacts | None:
         return twice(material, LEVER)
     work = np.isin(tasks.kind, (TaskKind.HOST_WORK, TaskKind.HOST_CALL)) & ~tasks.fixed
     less_ns = np.where(work, (tasks.dur_ns - told_ns) // 2, 0)
-    why = "host twice as fast, data loader and allocations as they are"
-    return changed(material, why, tasks.dur_ns - less_ns)
+    return changed(material, ALONE, tasks.dur_ns - less_ns)

@@ -67,6 +67,7 @@ def finding(
     told: Told,
     moved: MovedFacts | None,
     *,
+    what_if: str = "",
     most: Confidence = Confidence.HIGH,
     why: str = "",
 ) -> Finding:
@@ -76,10 +77,12 @@ def finding(
         material: the run.
         told: what the rule says.
         moved: the what-if that stands for the action; None where none does.
+        what_if: the change in words, where no lever has them.
         most: no more confidence than this.
         why: reason for `most`, where it is not high.
     """
     confidence, reason = _judged(material, moved)
+    known = _known(material, moved)
     if _ORDER.index(most) > _ORDER.index(confidence):
         confidence, reason = most, why
     return Finding(
@@ -94,7 +97,8 @@ def finding(
         saving_ns=None if moved is None else moved.saving_ns,
         saving_low_ns=None if moved is None else moved.saving_low_ns,
         saving_high_ns=None if moved is None else moved.saving_high_ns,
-        flag="" if moved is None else _typed(material, moved),
+        flag=_typed(moved, known),
+        what_if=known.why if known is not None and not what_if else what_if,
     )
 
 
@@ -120,13 +124,14 @@ def _reason(material: Material) -> str:
     return next(iter(material.answer.trust.reasons), "its reasons are in the trust section")
 
 
-def _typed(material: Material, moved: MovedFacts) -> str:
+def _typed(moved: MovedFacts | None, known: Lever | None) -> str:
     """As it is typed in a shell."""
-    lever = _known(material, moved)
-    return to_type(moved.flag) if lever is None else typed(lever)
+    if known is not None:
+        return typed(known)
+    return "" if moved is None else to_type(moved.flag)
 
 
 def _known(material: Material, moved: MovedFacts | None) -> Lever | None:
-    if moved is None or material.replays is None:
+    if moved is None or not moved.flag or material.replays is None:
         return None
     return material.replays.known(moved.flag)

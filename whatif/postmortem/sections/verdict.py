@@ -18,6 +18,7 @@ COLUMNS = (
     Column(name="at least", unit=Unit.NS, about="low end of its range"),
     Column(name="at most", unit=Unit.NS, about="high end of its range"),
     Column(name="confidence", unit=Unit.TEXT),
+    Column(name="replayed", unit=Unit.TEXT, about="the what-if that the saving is of"),
     Column(name="what to type", unit=Unit.CODE),
 )
 
@@ -74,6 +75,7 @@ def _table(found: Sequence[Finding]) -> DataTable:
                 one.saving_low_ns,
                 one.saving_high_ns,
                 str(one.confidence),
+                one.what_if or None,
                 one.flag or None,
             )
             for one in found

@@ -6,7 +6,7 @@ from ingest.units import format_ms
 from whatif.levers import LEAST_SAVING, Lever
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import joined, predicted, range_ns, times
+from whatif.postmortem.wording import joined, predicted, range_ns, savings_of, times
 from whatif.report.blocks import (
     Block,
     Cell,
@@ -71,7 +71,8 @@ def _summary(material: Material) -> str:
         )
     first = material.levers.levers[0]
     best = _ranked(first)
-    return f"{asked}Most would come from {_words(material, best)}: {predicted(best, step_ns)}."
+    told = predicted(step_ns, savings_of(best))
+    return f"{asked}Most would come from {_words(material, best)}: {told}."
 
 
 def _ranked(lever: LeverFacts) -> MovedFacts:
