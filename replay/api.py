@@ -29,6 +29,7 @@ from whatif.many import Ranges
 from whatif.postmortem.build import build_report
 from whatif.postmortem.contract import Report
 from whatif.postmortem.material import Material
+from whatif.postmortem.replays import Replays
 from whatif.recorded import NOTHING_SAID as TRACE_TELLS
 from whatif.recorded import Recorded
 from whatif.report.answer import Answer
@@ -222,6 +223,7 @@ def report(  # noqa: PLR0913  (as `examine`)
             levers=levers_answer(told, table),
             sources=asking.sources(),
             ask=asking,
+            replays=Replays(found.graph, found.baseline, table),
         )
         return build_report(material, program=program())
 

@@ -52,7 +52,7 @@ class Findings:
     flops: RecordedFlops = NO_FLOPS
     """Of the recorded operators, by their shapes."""
     fetching: Fetching = NOT_FETCHING
-    """When the threads of the steps are inside the data loader."""
+    """When each rank was inside its data loader."""
 
     @property
     def recorded(self) -> Baseline:
