@@ -220,6 +220,7 @@ def report(  # noqa: PLR0913  (as `examine`)
             levers=levers_answer(told, table),
             sources=asking.sources(),
             ask=asking,
+            recorded=scenario.base,
         )
         return build_report(material, program=PROGRAM)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.answer import Answer
 from whatif.report.blocks import Query
 from whatif.report.findings import Findings
@@ -69,3 +70,5 @@ class Material:
     """All what-ifs with their ranges."""
     sources: tuple[SourceFile, ...]
     ask: Ask
+    recorded: Recorded = NOTHING_SAID
+    """What was said of the recorded machine."""
