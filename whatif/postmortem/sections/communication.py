@@ -19,7 +19,7 @@ from whatif.postmortem.group_links import (
 )
 from whatif.postmortem.host_exposure import host_exposure
 from whatif.postmortem.material import Material, Rows
-from whatif.postmortem.shares import fitted_ns, whole_ns
+from whatif.postmortem.shares import ROUNDING_NS, fitted_ns, whole_ns
 from whatif.report.blocks import (
     Block,
     Cell,
@@ -33,6 +33,7 @@ from whatif.report.blocks import (
     StackedBars,
     Unit,
 )
+from whatif.report.text import numbers
 
 KEY = "communication"
 TITLE = "Communication"
@@ -86,7 +87,7 @@ def section(material: Material) -> Section:
         title=TITLE,
         summary=_summary(material, groups),
         blocks=(
-            _bars(groups, rest_ns, rows.query),
+            _bars(material, groups, rest_ns, rows.query),
             _group_table(groups, rows.query),
             _bandwidth_table(groups, rows.query),
             *_scatters(sizes, labels),
@@ -161,36 +162,51 @@ def _parts(material: Material, row: Row) -> tuple[float, float, float]:
 def _labels(rows: Sequence[Row], links: Mapping[Key, GroupLink]) -> tuple[str, ...]:
     """What to call each group; where two have one name their ranks, or keys, tell them apart."""
     labels = [_plain_label(row, links.get(key_of_row(row))) for row in rows]
-    for told in ([f"ranks {row['member_ranks']}" for row in rows], _keys(rows)):
-        often = Counter(labels)
-        labels = [
-            label if often[label] == 1 else f"{label}, {more}"
-            for label, more in zip(labels, told, strict=True)
-        ]
+    for told in (
+        [f"{label}: {_ranks(row)}" for label, row in zip(labels, rows, strict=True)],
+        [f"{label}, key {row['pg_key']}" for label, row in zip(labels, rows, strict=True)],
+    ):
+        labels = _told_apart(labels, told)
     return tuple(labels)
 
 
-def _keys(rows: Sequence[Row]) -> list[str]:
-    return [f"key {row['pg_key']}" for row in rows]
+def _told_apart(labels: Sequence[str], longer: Sequence[str]) -> list[str]:
+    """The longer label where the short one is not the only one of its kind and the longer is."""
+    often, then = Counter(labels), Counter(longer)
+    return [
+        more if often[label] > 1 and then[more] == 1 else label
+        for label, more in zip(labels, longer, strict=True)
+    ]
+
+
+def _ranks(row: Row) -> str:
+    """Members as `0-7`; those beyond the known ones as a number."""
+    text = row["member_ranks"]
+    if not text:
+        return "not recorded"
+    ranks = sorted(int(rank) for rank in text.split(","))
+    more = (row["members"] or 0) - len(ranks)
+    return f"{numbers(ranks)} and {more:,} more" if more > 0 else numbers(ranks)
 
 
 def _plain_label(row: Row, link: GroupLink | None) -> str:
     """Name and size; the role where the name is none or an address."""
-    members = f"({row['members']} ranks)"
+    size = row["members"]
+    members = f"({size} rank{'' if size == 1 else 's'})"
     if row["pg_key"] is None:
         return f"no group recorded {members}"
     name = next((text for text in (row["description"], row["name"]) if _is_telling(text)), None)
     if name is not None:
-        return f"{name} {members}"
+        return f"{'group ' if name.isdigit() else ''}{name} {members}"
     role = None if link is None or link.role == str(Axis.UNCLEAR) else link.role
     return f"{role or 'nameless'} group {members}"
 
 
 def _is_telling(name: str | None) -> bool:
     """A word of a person or a framework, no address of a communicator."""
-    return (
-        bool(name) and name != "undefined" and not (name.isdigit() and len(name) > LONGEST_NUMBER)
-    )
+    if not name or name == "undefined":
+        return False
+    return not name.isdigit() or len(name) <= LONGEST_NUMBER
 
 
 def _summary(material: Material, groups: Sequence[_Group]) -> str:
@@ -198,11 +214,14 @@ def _summary(material: Material, groups: Sequence[_Group]) -> str:
     exposed_ns = sum(group.exposed_ns for group in groups)
     waiting_ns = sum(group.waiting_ns for group in groups)
     hidden_ns = sum(group.hidden_ns for group in groups)
-    text = (
-        f"Communication runs {format_ms(exposed_ns + hidden_ns)} of a step and rank; "
-        f"{format_ms(exposed_ns)} of it ({exposed_ns / max(step_ns, 1):.1%} of the step) "
-        f"nothing hides, and {format_ms(waiting_ns)} of that is only waiting for other ranks"
-    )
+    text = f"Communication runs {format_ms(exposed_ns + hidden_ns)} of a step and rank"
+    if not exposed_ns:
+        text += ", all of it beside compute"
+    else:
+        share = exposed_ns / max(step_ns, 1)
+        text += f"; nothing hides {format_ms(exposed_ns)} of it ({share:.1%} of the step)"
+    if waiting_ns:
+        text += f", of which {format_ms(waiting_ns)} only wait for other ranks"
     largest = max(groups, key=lambda group: group.row["bytes_per_step"] or 0)
     return f"{text}{_speed(material, largest)}."
 
@@ -226,7 +245,7 @@ def _is_unsure(material: Material) -> bool:
     return late.outside_wait_high_ns > late.outside_wait_ns
 
 
-def _bars(groups: Sequence[_Group], rest_ns: int, query: Query) -> StackedBars:
+def _bars(material: Material, groups: Sequence[_Group], rest_ns: int, query: Query) -> StackedBars:
     shown, others = groups[:GROUPS_SHOWN], groups[GROUPS_SHOWN:]
     names = [group.label for group in shown]
     moving = [group.moving_ns for group in shown]
@@ -250,6 +269,7 @@ def _bars(groups: Sequence[_Group], rest_ns: int, query: Query) -> StackedBars:
             "Hidden: a compute kernel runs beside it (without devices: the step's threads work). "
             "Exposed: none does; waiting: all communication of the rank waits for other ranks. "
             "Mean over ranks; the exposed parts add up to the exposed communication of the step."
+            f"{_other_split(material, sum(moving), sum(waiting))}"
         ),
         unit=Unit.NS,
         categories=tuple(names),
@@ -259,6 +279,19 @@ def _bars(groups: Sequence[_Group], rest_ns: int, query: Query) -> StackedBars:
             Part(name="hidden by compute", role="compute", values=tuple(hidden)),
         ),
         query=None if any(group.row["comm_ns"] is None for group in groups) else query,
+    )
+
+
+def _other_split(material: Material, moving_ns: int, waiting_ns: int) -> str:
+    """Where the breakdown tells waiting and transfer apart in another way, that it does."""
+    parts = material.answer.breakdown.baseline
+    apart_ns = abs(parts.exposed_wait_ns - waiting_ns)
+    whole = moving_ns + waiting_ns == parts.exposed_comm_ns
+    if not whole or apart_ns <= ROUNDING_NS:
+        return ""
+    return (
+        f" The breakdown takes {format_ms(parts.exposed_wait_ns)} of it for waiting: it bounds "
+        "transfers with ranks that have no file by the collective model, too."
     )
 
 
@@ -291,9 +324,9 @@ def _group_row(group: _Group) -> tuple[Cell, ...]:
     return (
         group.label,
         None if link is None else link.role,
-        row["member_ranks"],
+        _ranks(row),
         None if link is None else link.place,
-        row["operations_per_step"],
+        round(row["operations_per_step"], 2),
         row["bytes_per_step"],
         _int(row["transfer_ns"]),
         _int(row["wait_ns"]),
@@ -389,7 +422,7 @@ def _size_row(row: Row, groups: Mapping[Any, _Group]) -> tuple[Cell, ...]:
         None if group is None else group.label,
         row["dtype"],
         row["bytes"],
-        row["operations_per_step"],
+        round(row["operations_per_step"], 2),
         _int(row["transfer_p50_ns"]),
         busbw,
         row["busbw_p95_bytes_per_s"],

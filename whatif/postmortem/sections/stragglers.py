@@ -89,9 +89,13 @@ def _sentence(told: str) -> str:
 def _alone_summary(material: Material) -> str:
     if not len(material.findings.graph.collectives.kind):
         return "One rank alone, without collectives: it waits for no other."
-    return (
-        "One rank of several: its waiting for the others is not noticeable in its own collectives."
-    )
+    late = material.findings.run.late
+    if late.outside_wait_high_ns:
+        return (
+            f"Waits {format_ms(late.outside_wait_ns)} a step for ranks that are not in these "
+            f"files, at most {format_ms(late.outside_wait_high_ns)}: less than 1 % of it."
+        )
+    return "One rank of several: it does not wait for the others in its collectives."
 
 
 def _step_ns(material: Material) -> int:
@@ -386,7 +390,7 @@ def _slower(material: Material) -> Iterator[DataTable]:
             (
                 row["name"],
                 row["place"],
-                row["calls_per_step"],
+                round(row["calls_per_step"], 2),
                 round(row["own_ns"]),
                 round(row["usual_ns"]),
                 round(row["more_ns"]),
