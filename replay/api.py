@@ -224,6 +224,7 @@ def report(  # noqa: PLR0913  (as `examine`)
             sources=asking.sources(),
             ask=asking,
             replays=Replays(found.graph, found.baseline, table),
+            recorded=scenario.base,
         )
         return build_report(material, program=program())
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from whatif.postmortem.replays import Replays
+from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.answer import Answer
 from whatif.report.blocks import Query
 from whatif.report.findings import Findings
@@ -72,3 +73,5 @@ class Material:
     ask: Ask
     replays: Replays | None = None
     """Asks what-ifs beside the levers; None where none can be asked."""
+    recorded: Recorded = NOTHING_SAID
+    """What was said of the recorded machine."""

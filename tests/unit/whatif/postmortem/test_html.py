@@ -125,7 +125,7 @@ def test_a_healthy_run_has_no_cards_and_files_left_out_are_told(report: Report) 
 
 
 def test_statements_in_cells_are_whole_and_folded(report: Report) -> None:
-    sql = "WITH a AS (\n    SELECT 1 AS x\n)\nSELECT '" + "y" * 300 + "' AS \"<b>\" FROM a"
+    sql = "WITH a AS (\n    SELECT 1 AS x\n)\nSELECT '" + "y" * 300 + '\' AS "<b>" FROM a'
     table = replace(kernels(), rows=((sql, "c", 1, 1, 0.1, None),))
     text = page(replace(report, sections=(replace(report.sections[0], blocks=(table,)),)))
     assert "<summary>WITH a AS (     SELECT 1 AS x …</summary>" in text
