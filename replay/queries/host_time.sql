@@ -41,115 +41,79 @@ carrier AS (
         ) AS utid
     FROM hosts AS h
 ),
-point AS (
+change AS (
     SELECT
-        p.utid,
+        c.rank,
         p.ts,
-        p.slice_id
+        COALESCE(p.slice_id, -1) AS slice_id,
+        0 AS backward,
+        0 AS loading
     FROM store.host_point AS p
     JOIN carrier AS c ON c.utid = p.utid
     UNION ALL
-    SELECT c.utid, -(1::BIGINT << 60), NULL
+    SELECT c.rank, UNNEST([c.ts, c.end_ts]), NULL, 0, 0
     FROM carrier AS c
-),
-piece AS (
-    SELECT
-        c.rank,
-        p.slice_id,
-        GREATEST(p.ts, c.ts) AS ts,
-        LEAST(
-            COALESCE(LEAD(p.ts) OVER (PARTITION BY p.utid ORDER BY p.ts), 1::BIGINT << 60),
-            c.end_ts
-        ) AS end_ts
-    FROM point AS p
-    JOIN carrier AS c ON c.utid = p.utid
-),
-loading AS (
-    SELECT
-        s.utid,
-        s.ts,
-        s.ts + s.dur AS end_ts
+    UNION ALL
+    SELECT s.rank, UNNEST([s.ts, s.ts + s.dur]), NULL, UNNEST([1, -1]), 0
+    FROM slice AS s
+    JOIN thread AS d ON d.utid = s.utid
+    JOIN carrier AS c ON c.rank = s.rank
+    WHERE d.role = 'autograd' AND s.depth = 0 AND s.utid <> c.utid
+    UNION ALL
+    SELECT s.rank, UNNEST([s.ts, s.ts + s.dur]), NULL, 0, UNNEST([1, -1])
     FROM slice AS s
     JOIN carrier AS c ON c.utid = s.utid
     WHERE s.name LIKE '%DataLoader%' AND s.cat IN ('user_annotation', 'cpu_op')
 ),
-engine AS (
+moment AS (
     SELECT
-        e.rank,
-        e.ts,
-        SUM(SUM(e.change)) OVER (PARTITION BY e.rank ORDER BY e.ts) AS n_active
-    FROM (
-        SELECT
-            s.rank,
-            UNNEST([s.ts, s.ts + s.dur]) AS ts,
-            UNNEST([1, -1]) AS change
-        FROM slice AS s
-        JOIN thread AS d ON d.utid = s.utid
-        JOIN carrier AS c ON c.rank = s.rank
-        WHERE d.role = 'autograd' AND s.depth = 0 AND s.dur > 0 AND s.utid <> c.utid
-    ) AS e
-    GROUP BY e.rank, e.ts
+        c.rank,
+        c.ts,
+        MAX(c.slice_id) AS slice_id,
+        SUM(c.backward) AS backward,
+        SUM(c.loading) AS loading
+    FROM change AS c
+    GROUP BY c.rank, c.ts
 ),
-backward AS (
+piece AS (
     SELECT
-        e.rank,
-        e.ts,
-        e.n_active,
-        COALESCE(
-            SUM(CASE WHEN e.n_active > 0 THEN e.dur ELSE 0 END) OVER (
-                PARTITION BY e.rank ORDER BY e.ts
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ),
-            0
-        ) AS busy_dur
-    FROM (
-        SELECT
-            n.*,
-            LEAD(n.ts) OVER (PARTITION BY n.rank ORDER BY n.ts) - n.ts AS dur
-        FROM engine AS n
-    ) AS e
+        m.rank,
+        m.ts,
+        LEAD(m.ts) OVER swept - m.ts AS dur,
+        LAST_VALUE(m.slice_id IGNORE NULLS) OVER swept AS slice_id,
+        SUM(m.backward) OVER swept > 0 AS is_backward,
+        SUM(m.loading) OVER swept > 0 AS is_loading
+    FROM moment AS m
+    WINDOW swept AS (PARTITION BY m.rank ORDER BY m.ts ROWS UNBOUNDED PRECEDING)
 ),
 told AS (
     SELECT
         p.rank,
-        p.end_ts - p.ts AS dur,
+        p.dur,
         CASE
-            WHEN g.end_ts > p.ts THEN 'data loader'
+            WHEN p.is_loading THEN 'data loader'
+            WHEN (s.id IS NULL OR s.cat = 'user_annotation') AND p.is_backward
+                THEN 'nothing, while the backward works'
             WHEN s.id IS NULL OR s.cat = 'user_annotation' THEN 'nothing recorded'
-            WHEN r.kind IN ('device_sync', 'stream_sync', 'event_sync') THEN 'waiting for the device'
+            WHEN r.kind IN ('device_sync', 'stream_sync', 'event_sync')
+                THEN 'waiting for the device'
             WHEN r.id IS NOT NULL THEN 'runtime calls'
             WHEN s.cat = 'cpu_op' THEN 'operators'
             WHEN s.cat = 'python_function' THEN 'Python frames'
             ELSE 'other rows'
-        END AS what,
-        (COALESCE(b.busy_dur, 0) + CASE WHEN b.n_active > 0 THEN p.end_ts - b.ts ELSE 0 END)
-        - (COALESCE(a.busy_dur, 0) + CASE WHEN a.n_active > 0 THEN p.ts - a.ts ELSE 0 END)
-        AS backward_dur
-    FROM (SELECT i.*, c.utid FROM piece AS i JOIN carrier AS c ON c.rank = i.rank) AS p
+        END AS what
+    FROM piece AS p
+    JOIN carrier AS c ON c.rank = p.rank AND p.ts >= c.ts AND p.ts < c.end_ts
     LEFT JOIN slice AS s ON s.id = p.slice_id
     LEFT JOIN runtime AS r ON r.id = p.slice_id
-    ASOF LEFT JOIN loading AS g ON g.utid = p.utid AND g.ts <= p.ts
-    ASOF LEFT JOIN backward AS a ON a.rank = p.rank AND a.ts <= p.ts
-    ASOF LEFT JOIN backward AS b ON b.rank = p.rank AND b.ts <= p.end_ts
-    WHERE p.end_ts > p.ts
-),
-split AS (
-    SELECT
-        t.rank,
-        t.what,
-        t.dur - CASE WHEN t.what = 'nothing recorded' THEN t.backward_dur ELSE 0 END AS dur
-    FROM told AS t
-    UNION ALL
-    SELECT t.rank, 'nothing, while the backward works', t.backward_dur
-    FROM told AS t
-    WHERE t.what = 'nothing recorded' AND t.backward_dur > 0
+    WHERE p.dur > 0
 )
 SELECT
-    s.rank,
-    s.what,
-    SUM(s.dur) / ANY_VALUE(h.steps) AS step_dur,
-    SUM(s.dur) / NULLIF(SUM(SUM(s.dur)) OVER (PARTITION BY s.rank), 0) AS time_frac
-FROM split AS s
-JOIN hosts AS h ON h.rank = s.rank
-GROUP BY s.rank, s.what
-ORDER BY s.rank, step_dur DESC, s.what
+    t.rank,
+    t.what,
+    SUM(t.dur) / ANY_VALUE(h.steps) AS step_dur,
+    SUM(t.dur) / NULLIF(SUM(SUM(t.dur)) OVER (PARTITION BY t.rank), 0) AS time_frac
+FROM told AS t
+JOIN hosts AS h ON h.rank = t.rank
+GROUP BY t.rank, t.what
+ORDER BY t.rank, step_dur DESC, t.what

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from whatif.postmortem.contract import Report, Section
-from whatif.postmortem.findings import findings, verdict
+from whatif.postmortem.findings import RULES, findings, verdict
 from whatif.postmortem.material import Material
 from whatif.postmortem.sections import (
     appendix,
@@ -38,18 +38,20 @@ SECTIONS: tuple[Callable[[Material], Section], ...] = (
     memory.section,
     what_ifs.section,
     comparison.section,
-    appendix.section,
 )
+"""All but the appendix, which is written from them."""
 
 
 def build_report(material: Material, *, program: str) -> Report:
     """The whole report of a run."""
     found = findings(material)
+    sections = tuple(section(material) for section in SECTIONS)
+    last = appendix.section(material, sections, rules=RULES, program=program)
     return Report(
         title=material.name,
         program=program,
         command=material.command,
         verdict=verdict(material, found),
         findings=found,
-        sections=tuple(section(material) for section in SECTIONS),
+        sections=(*sections, last),
     )

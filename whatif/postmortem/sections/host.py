@@ -76,11 +76,11 @@ def _summary(material: Material, lead: Rows, loading: Rows) -> str:
     parts = [f"Host work is {on_path:.1%} of the critical path"]
     if lead.rows:
         least = min(lead.dicts(), key=lambda record: record["med_lead_dur"])
+        whose = f" of rank {least['rank']}" if len(lead.rows) > 1 else ""
         parts.append(
-            f"work starts {time_text(_median(lead, 'med_lead_dur'))} after its launch on the "
-            f"median rank, {time_text(least['med_lead_dur'])} on rank {least['rank']}, where "
-            f"{least['short_lead_frac']:.0%} of the launches are less than "
-            f"{time_text(SHORT_LEAD_NS)} ahead"
+            f"half of the launches{whose} are less than {time_text(least['med_lead_dur'])} ahead "
+            f"of their work, {least['short_lead_frac']:.0%} less than {time_text(SHORT_LEAD_NS)}"
+            + ("" if len(lead.rows) == 1 else "; no other rank is less ahead")
         )
     if loading.rows:
         worst = max(loading.dicts(), key=lambda record: record["step_dur"])
@@ -89,10 +89,6 @@ def _summary(material: Material, lead: Rows, loading: Rows) -> str:
             f"(rank {worst['rank']})"
         )
     return "; ".join(parts) + "."
-
-
-def _median(rows: Rows, name: str) -> float:
-    return float(np.median(rows.column(name)))
 
 
 def _time(material: Material) -> Iterator[Block]:

@@ -14,6 +14,7 @@ from whatif.models.overlap import MOVING, WAITING, Slowdown
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.kernel_rates import (
     NOT_TOLD,
+    NS_PER_S,
     KernelRate,
     Reached,
     kernel_rates,
@@ -36,12 +37,16 @@ from whatif.report.blocks import (
     StackedBars,
     Unit,
 )
+from whatif.report.columns import short_name
+from whatif.report.rates import flops_text
 
 KEY = "kernels"
 TITLE = "Kernels and operators"
 MOST_DOTS = 200
 MOST_BARS = 64
 """Ranks that a chart shows."""
+LEAST_TOLD_FRAC = 0.2
+"""Of the matrix time with known FLOPs, for their rate to stand for the run."""
 LEAST_KNOWN_FRAC = 0.5
 """Below this share of matrix time with known FLOPs the section says what lacks."""
 TINY_NS = 10_000
@@ -134,15 +139,16 @@ def _summary(times: Rows, judged: _Judged) -> str:
     first = records[0]
     parts = [
         f"{time_text(total(records, 'step_dur'))} of device work per step and device, each row "
-        f"counted by itself; the most is {first['short_name'] or first['class']} with "
+        f"counted by itself; the most is {short_name(first['short_name']) or first['class']} with "
         f"{first['time_frac']:.1%}"
     ]
-    spent_ns = sum(rate.total_ns for rate in judged.counted)
-    flops = sum(rate.flops or 0.0 for rate in judged.counted)
-    if spent_ns and flops:
+    counted_frac = judged.counted_frac
+    if counted_frac is not None and counted_frac >= LEAST_TOLD_FRAC:
+        spent_ns = sum(rate.total_ns for rate in judged.counted)
+        flops = sum(rate.flops or 0.0 for rate in judged.counted)
         parts.append(
-            f"matrix kernels whose FLOPs are known ({judged.counted_frac:.0%} of the matrix time) "
-            f"reach {flops / spent_ns / 1e3:,.1f} TFLOP/s{_of_peak(judged)}"
+            f"matrix kernels whose FLOPs are known ({counted_frac:.0%} of the matrix time) reach "
+            f"{flops_text(flops / spent_ns * NS_PER_S)}/s{_of_peak(judged)}"
         )
     return "; ".join(parts) + "."
 
@@ -400,7 +406,7 @@ def _type_record(
         "instances": sum(rate.instances for rate in rates),
         "step_ns": sum(rate.step_ns for rate in rates),
         "share": sum(rate.total_ns for rate in rates) / max(matrix_ns, 1),
-        "flops_per_s": sum(rate.flops or 0.0 for rate in counted) / spent_ns * 1e9
+        "flops_per_s": sum(rate.flops or 0.0 for rate in counted) / spent_ns * NS_PER_S
         if spent_ns
         else None,
     }

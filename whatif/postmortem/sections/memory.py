@@ -21,7 +21,7 @@ Record = Mapping[str, Any]
 def section(material: Material) -> Section:
     """Peaks against the card, the curve, what is held at the peak, allocations, their cost."""
     peaks = material.ask("memory_peaks")
-    calls = _allocator_calls(material)
+    calls = _allocation_cost(material)
     on_device = [record for record in peaks.dicts() if record["device_type"] != 0]
     device = recorded_device(material.findings.graph, NOTHING_SAID)
     return Section(
@@ -39,10 +39,10 @@ def section(material: Material) -> Section:
     )
 
 
-def _allocator_calls(material: Material) -> Rows | None:
+def _allocation_cost(material: Material) -> Rows | None:
     """None where no call of the runtime allocates or frees: then the replay need not be asked."""
     kinds = set(material.ask("runtime_calls").column("kind"))
-    return material.ask("allocator_calls") if kinds & set(MALLOC_KINDS) else None
+    return material.ask("allocation_cost") if kinds & set(MALLOC_KINDS) else None
 
 
 def _summary(
@@ -53,8 +53,8 @@ def _summary(
     if worst is not None:
         parts.append(_peak_text(worst))
     elif material.findings.facts.has_device:
-        memory = None if device is None else device.memory_bytes
-        card = "" if memory is None else f" of {size_text(memory.value)} per device"
+        card_bytes = _card_bytes(material, device)
+        card = "" if card_bytes is None else f" of {size_text(card_bytes)} per device"
         parts.append(f"How much{card} the run held is not recorded")
     else:
         parts.append("No device, and no device memory, is recorded")
@@ -66,6 +66,15 @@ def _summary(
             f"(rank {rank})"
         )
     return "; ".join(parts) + "."
+
+
+def _card_bytes(material: Material, device: Accelerator | None) -> float | None:
+    """As recorded, else as the catalog has it; None where neither tells."""
+    recorded_bytes = material.findings.graph.work.memory_bytes
+    if recorded_bytes > 0:
+        return recorded_bytes
+    known = None if device is None else device.memory_bytes
+    return None if known is None else known.value
 
 
 def _worst(on_device: Sequence[Record]) -> Record | None:

@@ -1,4 +1,4 @@
--- name allocator_calls
+-- name allocation_cost
 -- description Calls that take memory from the device or give it back in the steps of the host, and how
 --     long the critical path runs through them.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
