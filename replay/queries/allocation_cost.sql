@@ -36,7 +36,7 @@ SELECT
     MAX(r.dur) AS max_dur,
     COUNT(p.slice_id) AS calls_on_path,
     COALESCE(SUM(p.dur), 0) / ANY_VALUE(h.steps) AS step_path_dur,
-    MODE(a.name) AS inside
+    MODE(a.name ORDER BY a.name) AS inside
 FROM runtime AS r
 JOIN hosts AS h ON h.rank = r.rank AND r.ts >= h.ts AND r.ts < h.end_ts
 JOIN slice AS s ON s.id = r.id

@@ -37,7 +37,7 @@ carrier AS (
         h.end_ts,
         COALESCE(
             (SELECT MIN(p.utid) FROM step AS p WHERE p.rank = h.rank AND p.source = 'ProfilerStep'),
-            (SELECT ARG_MAX(b.utid, b.n) FROM busiest AS b WHERE b.rank = h.rank)
+            (SELECT ARG_MAX(b.utid, (b.n, -b.utid)) FROM busiest AS b WHERE b.rank = h.rank)
         ) AS utid
     FROM hosts AS h
 ),

@@ -46,7 +46,7 @@ SELECT
     QUANTILE_CONT(w.dur / w.med_dur, 0.95) AS p95_factor,
     MAX(w.dur / w.med_dur) AS max_factor,
     SUM(GREATEST(w.dur - w.med_dur, 0)) / (ANY_VALUE(c.steps) * ANY_VALUE(d.n)) AS step_above_dur,
-    ARG_MAX(w.rank, w.dur / w.med_dur) AS slowest_rank
+    ARG_MAX(w.rank, (w.dur / w.med_dur, -w.rank)) AS slowest_rank
 FROM worked AS w
 CROSS JOIN chosen AS c
 CROSS JOIN devices AS d

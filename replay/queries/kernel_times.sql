@@ -47,9 +47,9 @@ launched AS (
 asked AS (
     SELECT
         l.short_name,
-        ARG_MAX(l.op, l.dur) AS op,
+        ARG_MAX(l.op, (l.dur, l.op)) AS op,
         COUNT(DISTINCT l.op) AS ops,
-        ARG_MAX(l.input_dims, l.dur) AS input_dims,
+        ARG_MAX(l.input_dims, (l.dur, l.input_dims)) AS input_dims,
         COUNT(DISTINCT l.input_dims) AS shapes
     FROM launched AS l
     GROUP BY l.short_name

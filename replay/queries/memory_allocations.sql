@@ -27,7 +27,7 @@ SELECT
     COUNT(*) AS allocations,
     SUM(e.bytes)::BIGINT AS total_bytes,
     LIST_SORT(LIST(DISTINCT e.rank)) AS ranks,
-    MODE(m.name) AS module
+    MODE(m.name ORDER BY m.name) AS module
 FROM memory_event AS e
 JOIN hosts AS h ON h.rank = e.rank AND e.ts >= h.ts AND e.ts < h.end_ts
 LEFT JOIN slice AS s ON s.id = e.op_id

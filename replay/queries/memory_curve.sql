@@ -47,7 +47,9 @@ SELECT
     e.rank,
     CASE e.device_type WHEN 0 THEN 'CPU' ELSE 'device ' || COALESCE(e.device, 0) END AS place,
     FLOOR((e.ts - w.ts) / w.stretch_dur)::BIGINT AS stretch,
-    ARG_MAX(e.ts - w.ts, COALESCE(e.allocated_bytes, e.rise_bytes))::BIGINT AS after_dur,
+    ARG_MAX(
+        e.ts - w.ts, (COALESCE(e.allocated_bytes, e.rise_bytes), -e.ts)
+    )::BIGINT AS after_dur,
     MAX(e.allocated_bytes) AS allocated_bytes,
     NULLIF(MAX(e.reserved_bytes), 0) AS reserved_bytes,
     MAX(e.rise_bytes) AS rise_bytes

@@ -51,8 +51,12 @@ peak AS (
         i.device,
         MAX(i.allocated_bytes) AS peak_bytes,
         MIN(i.allocated_bytes) AS least_bytes,
-        ARG_MAX(i.ts - i.from_ts, COALESCE(i.allocated_bytes, i.rise_bytes)) AS after_dur,
-        ARG_MAX(COALESCE(i.op_id, -1), COALESCE(i.allocated_bytes, i.rise_bytes)) AS op_id,
+        ARG_MAX(
+            i.ts - i.from_ts, (COALESCE(i.allocated_bytes, i.rise_bytes), -i.ts)
+        ) AS after_dur,
+        ARG_MAX(
+            COALESCE(i.op_id, -1), (COALESCE(i.allocated_bytes, i.rise_bytes), -i.ts)
+        ) AS op_id,
         NULLIF(MAX(i.reserved_bytes), 0) AS reserved_bytes,
         NULLIF(MAX(i.reserved_bytes), 0) - MAX(i.allocated_bytes) AS unused_bytes,
         MAX(i.rise_bytes) AS rise_bytes,

@@ -68,7 +68,7 @@ within AS (
 main AS (
     SELECT
         i.name,
-        ARG_MAX(i.module, i.dur) AS module
+        ARG_MAX(i.module, (i.dur, i.module)) AS module
     FROM within AS i
     GROUP BY i.name
 )

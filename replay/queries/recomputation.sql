@@ -81,7 +81,7 @@ SELECT
     a.class,
     COUNT(*) AS instances,
     SUM(a.dur) / (ANY_VALUE(c.steps) * ANY_VALUE(d.n)) AS step_dur,
-    MODE(a.name) AS inside
+    MODE(a.name ORDER BY a.name) AS inside
 FROM again AS a
 CROSS JOIN chosen AS c
 CROSS JOIN devices AS d

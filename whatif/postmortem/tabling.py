@@ -98,8 +98,8 @@ def time_text(dur_ns: float) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """In GiB, MiB or bytes, as memory is counted."""
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
+    """In GB (1e9 bytes), MB or bytes, as tables show it."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
         if size_bytes >= factor:
             return f"{size_bytes / factor:,.2f} {unit}"
     return f"{size_bytes:,.0f} bytes"

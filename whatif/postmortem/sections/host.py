@@ -49,12 +49,14 @@ def section(material: Material) -> Section:
         )
     lead, loading = material.ask("launch_lead"), material.ask("data_loading")
     frames, overhead = material.ask("python_times"), material.ask("profiler_overhead")
+    waits = material.ask("host_waits")
     return Section(
         key=KEY,
         title=TITLE,
-        summary=_summary(material, lead, loading),
+        summary=_summary(material, lead, loading, waits),
         blocks=(
             *_time(material),
+            *_waits(waits),
             *_lead(material, lead),
             *_loading(loading),
             *_threads(material),
@@ -70,7 +72,7 @@ def _has_host(material: Material) -> bool:
     return bool(np.isin(material.findings.graph.tasks.kind, [int(one) for one in HOST_KINDS]).any())
 
 
-def _summary(material: Material, lead: Rows, loading: Rows) -> str:
+def _summary(material: Material, lead: Rows, loading: Rows, waits: Rows) -> str:
     share = material.findings.run.bound.path_frac
     on_path = share.get(Cause.HOST, 0.0) + share.get(Cause.INPUT, 0.0)
     parts = [f"Host work is {on_path:.1%} of the critical path"]
@@ -87,6 +89,12 @@ def _summary(material: Material, lead: Rows, loading: Rows) -> str:
         parts.append(
             f"the data loader takes up to {time_text(worst['step_dur'])} of a step "
             f"(rank {worst['rank']})"
+        )
+    if waits.rows and not material.findings.facts.has_device:
+        longest = max(waits.dicts(), key=lambda record: record["step_dur"])
+        parts.append(
+            f"a thread waits up to {time_text(longest['step_dur'])} of a step for "
+            f"{longest['awaited']} (rank {longest['rank']})"
         )
     return "; ".join(parts) + "."
 
@@ -131,6 +139,28 @@ def _time_about(records: Sequence[Mapping[str, Any]], shown: int, ranks: int) ->
         f"{', '.join(shares)}. Where nothing is recorded it is in Python (frames need with_stack) "
         f"or waits. Copies that block count as runtime calls.{cut}"
     )
+
+
+WAITS: dict[str, Column] = {
+    "rank": column("rank", Unit.COUNT),
+    "lane": column("thread", Unit.TEXT),
+    "awaited": column("waits for", Unit.TEXT, "What ended the wait, by the edges of the graph."),
+    "waits": column("count", Unit.COUNT, "In all steps."),
+    "step_dur": column("per step", Unit.NS, has_bar=True),
+    "max_dur": column("longest", Unit.NS),
+}
+
+
+def _waits(waits: Rows) -> Iterator[Block]:
+    if waits.rows:
+        yield rows_table(
+            waits,
+            key="host.waits",
+            title="What threads wait for",
+            columns=WAITS,
+            about="By the dependency graph, also where no call says that it waits. A backward "
+            "thread waits for another one while there is no backward.",
+        )
 
 
 LEAD: dict[str, Column] = {

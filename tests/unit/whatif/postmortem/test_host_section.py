@@ -155,3 +155,18 @@ def test_odd_recordings_have_the_section_too(name: str) -> None:
         section = host.section(material)
     assert is_whole(section)
     assert ("host.lead" in keys_of(section)) == (name != "cpu_only")
+
+
+def test_a_thread_waits_for_the_device_until_its_work_ends(tmp_path: Path) -> None:
+    with material_of(_training(tmp_path)) as material:
+        waits = table_of(host.section(material), "host.waits")
+    (told,) = (row for row in waits.rows if row[1] == "main")
+    assert told[2:] == ("the device", 1, 20_000, 20_000)
+
+
+def test_without_a_device_the_summary_tells_what_a_thread_waits_for() -> None:
+    with material_of(Path("sample_traces/gloo2_cpu")) as material:
+        section = host.section(material)
+    waits = table_of(section, "host.waits")
+    assert set(column_of(waits, "waits for")) == {"a collective"}
+    assert "a thread waits up to 4.31 ms of a step for a collective (rank 1)" in section.summary

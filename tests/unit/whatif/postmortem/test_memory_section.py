@@ -9,8 +9,8 @@ from tests.material import block_of, column_of, is_whole, keys_of, material_of, 
 from whatif.postmortem.sections import memory
 from whatif.report.blocks import Lines
 
-MIB = 2**20
-BEFORE = 100 * MIB
+MB = 10**6
+BEFORE = 100 * MB
 
 
 def _event(file: KinetoFile, ts: float, address: int, size: int, total: int | None) -> None:
@@ -22,7 +22,7 @@ def _event(file: KinetoFile, ts: float, address: int, size: int, total: int | No
         "Bytes": size,
     }
     if total is not None:
-        args |= {"Total Allocated": total, "Total Reserved": 400 * MIB}
+        args |= {"Total Allocated": total, "Total Reserved": 400 * MB}
     file.rows.append(
         {
             "ph": "i",
@@ -38,7 +38,7 @@ def _event(file: KinetoFile, ts: float, address: int, size: int, total: int | No
 
 
 def _allocating(folder: Path, *, has_totals: bool = True) -> Path:
-    """100 MiB were there; 60 and 30 MiB come, 60 go, 80 and 10 come: 160, then 220 with them."""
+    """100 MB were there; 60 and 30 MB come, 60 go, 80 and 10 come: 160, then 220 with them."""
     file = KinetoFile()
     file.step(1, (0, 100))
     file.launched("k", (2, 4), (6, 90))
@@ -46,12 +46,12 @@ def _allocating(folder: Path, *, has_totals: bool = True) -> Path:
     file.op("aten::add", (39, 51))
     total = BEFORE
     for ts, address, size in (
-        (10, 1, 60 * MIB),
-        (20, 2, 30 * MIB),
-        (30, 1, -60 * MIB),
-        (40, 1, 80 * MIB),
-        (50, 3, 10 * MIB),
-        (60, 1, -80 * MIB),
+        (10, 1, 60 * MB),
+        (20, 2, 30 * MB),
+        (30, 1, -60 * MB),
+        (40, 1, 80 * MB),
+        (50, 3, 10 * MB),
+        (60, 1, -80 * MB),
     ):
         total += size
         _event(file, ts, address, size, total if has_totals else None)
@@ -62,13 +62,13 @@ def test_the_peak_is_told_with_what_the_allocator_holds_beyond(tmp_path: Path) -
     with material_of(_allocating(tmp_path)) as material:
         section = memory.section(material)
     peaks = table_of(section, "memory.peaks")
-    assert column_of(peaks, "allocated") == [220 * MIB]
-    assert column_of(peaks, "reserved") == [400 * MIB]
-    assert column_of(peaks, "not in use") == [180 * MIB]
-    assert column_of(peaks, "least") == [130 * MIB]
+    assert column_of(peaks, "allocated") == [220 * MB]
+    assert column_of(peaks, "reserved") == [400 * MB]
+    assert column_of(peaks, "not in use") == [180 * MB]
+    assert column_of(peaks, "least") == [130 * MB]
     assert column_of(peaks, "peak at") == [50_000]
     assert column_of(peaks, "operator") == ["aten::add"]
-    assert section.summary.startswith("At most 220.00 MiB allocated (rank 0, device 0)")
+    assert section.summary.startswith("At most 220.00 MB allocated (rank 0, device 0)")
     assert not section.missing
 
 
@@ -77,8 +77,8 @@ def test_what_holds_the_peak_adds_up_to_it(tmp_path: Path) -> None:
         held = table_of(memory.section(material), "memory.held")
     assert dict(zip(column_of(held, "allocated by"), column_of(held, "held"), strict=True)) == {
         "(held before the recording)": BEFORE,
-        "aten::add": 90 * MIB,
-        "aten::mm": 30 * MIB,
+        "aten::add": 90 * MB,
+        "aten::mm": 30 * MB,
     }
     assert sum(float(str(share)) for share in column_of(held, "share")) == pytest.approx(1)
 
@@ -89,17 +89,17 @@ def test_the_curve_keeps_the_peak_however_few_points_it_has(tmp_path: Path) -> N
         (only,) = material.ask("memory_curve", stretches=1).dicts()
     assert isinstance(chart, Lines)
     assert {line.name: max(filter(None, line.values)) for line in chart.lines} == {
-        "allocated": 220 * MIB,
-        "reserved": 400 * MIB,
+        "allocated": 220 * MB,
+        "reserved": 400 * MB,
     }
-    assert (only["allocated_bytes"], only["after_dur"]) == (220 * MIB, 50_000)
+    assert (only["allocated_bytes"], only["after_dur"]) == (220 * MB, 50_000)
 
 
 def test_without_totals_it_tells_how_far_allocations_rise(tmp_path: Path) -> None:
     with material_of(_allocating(tmp_path, has_totals=False)) as material:
         section = memory.section(material)
-    assert column_of(table_of(section, "memory.peaks"), "rise") == [120 * MIB]
-    assert "120.00 MiB above what was held before" in section.summary
+    assert column_of(table_of(section, "memory.peaks"), "rise") == [120 * MB]
+    assert "120.00 MB above what was held before" in section.summary
     assert [one.what for one in section.missing] == [
         "Totals of the allocator: this profiler wrote allocations only."
     ]
@@ -109,7 +109,7 @@ def test_without_totals_it_tells_how_far_allocations_rise(tmp_path: Path) -> Non
 def test_the_largest_allocations_come_first(tmp_path: Path) -> None:
     with material_of(_allocating(tmp_path)) as material:
         largest = table_of(memory.section(material), "memory.allocations")
-    assert column_of(largest, "size") == [80 * MIB, 60 * MIB, 30 * MIB, 10 * MIB]
+    assert column_of(largest, "size") == [80 * MB, 60 * MB, 30 * MB, 10 * MB]
     assert column_of(largest, "operator") == ["aten::add", "aten::mm", "aten::mm", "aten::add"]
 
 
@@ -134,7 +134,7 @@ def test_a_run_without_memory_rows_says_how_to_record_them() -> None:
         section = memory.section(material)
     assert keys_of(section) == []
     assert [one.how for one in section.missing] == ["Record with profile_memory=True."]
-    assert section.summary == "How much of 80.00 GiB per device the run held is not recorded."
+    assert section.summary == "How much of 85.90 GB per device the run held is not recorded."
 
 
 @pytest.mark.parametrize("name", ["cpu_only", "truncated", "old_categories"])
