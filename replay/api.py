@@ -19,9 +19,17 @@ from replay.queries.load import Value
 from replay.results.causes import find_fetching
 from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
+from replay.results.frames import silent_frames
 from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
+from whatif.compare.contract import Diff
+from whatif.compare.diff import diff as compared
+from whatif.compare.gate import Limit
+from whatif.compare.prediction import read_prediction as read_prediction
+from whatif.compare.side import Side
+from whatif.compare.verify import Verification
+from whatif.compare.verify import verify as verified
 from whatif.levers import lever_table
 from whatif.levers import levers as short_levers
 from whatif.many import Ranges
@@ -227,6 +235,54 @@ def report(  # noqa: PLR0913  (as `examine`)
 def _called(paths: Paths) -> str:
     """The paths as one word or a few."""
     return " ".join(str(path) for path in paths)
+
+
+def side(paths: Paths, *, window: Window = WHOLE, options: IngestOptions = DEFAULTS) -> Side:
+    """Read and replay a run as it is, for `diff` and `verify`.
+
+    Raises:
+        UserError: as `analyse`.
+    """
+    with pipeline.open_run(paths, options=options) as run:
+        graph, facts = _graph_of(run, window)
+        fetching, frames = find_fetching(run.store), silent_frames(run.store, graph)
+        failed = _failed(run)
+    base = baseline(graph, facts)
+    return Side(
+        name=_called(paths),
+        graph=graph,
+        facts=facts,
+        baseline=base,
+        reading=read_run(graph, base, facts, fetching),
+        fetching=fetching,
+        frames=frames,
+        failed=failed,
+    )
+
+
+def diff(a: Side, b: Side, limit: Limit | None = None) -> Diff:
+    """What accounts for the difference of two runs; `a` is the baseline.
+
+    Args:
+        a: of `side`.
+        b: of `side`.
+        limit: how much slower `b` may be.
+    """
+    return compared(a, b, limit)
+
+
+def verify(
+    prediction: Answer, run: Side, *, name: str = "prediction", limit: Limit | None = None
+) -> Verification:
+    """How good a prediction was.
+
+    Args:
+        prediction: an answer to a what-if, also one that `read_prediction` reads from a file.
+        run: made later, of `side`.
+        name: of the prediction.
+        limit: how far off it may be.
+    """
+    return verified(prediction, name, run, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,8 +61,8 @@ class Idle(StrEnum):
     DEVICE = "another device of the rank"
     RANKS = "other ranks"
     LAST = "the last rank at the end"
-    SILENT = "host silent inside one operator or frame"
-    """More than 1 ms without any row, and no cause but the place is known."""
+    SILENT = "host silent, place known"
+    """More than 1 ms without any row, inside a recorded operator or Python frame."""
     BEFORE = "work launched before the recording"
     UNKNOWN = "no known cause"
 
@@ -235,7 +235,9 @@ def _intervals(side: Side, compute: Int64, transfers: Int64, copies: Int64) -> _
     sizes = [len(compute), len(transfers), len(arrivals), len(copies)]
     level = np.repeat(np.arange(walks.LEVELS), sizes)
     lo_ns = start_ns[task]
-    hi_ns = np.concatenate([end_ns[compute], end_ns[transfers], start_ns[transfers], end_ns[copies]])
+    hi_ns = np.concatenate(
+        [end_ns[compute], end_ns[transfers], start_ns[transfers], end_ns[copies]]
+    )
     boundary_ns = side.baseline.replayed.boundary_ns
     lo_ns = np.clip(lo_ns, boundary_ns[0], boundary_ns[-1])
     hi_ns = np.clip(hi_ns, boundary_ns[0], boundary_ns[-1])
@@ -244,9 +246,7 @@ def _intervals(side: Side, compute: Int64, transfers: Int64, copies: Int64) -> _
     return _Intervals(task[order], level[order], lo_ns[order], hi_ns[order])
 
 
-def _shared_out(
-    side: Side, position: int, rows: _Intervals, weight: int
-) -> Iterator[_Pieces]:
+def _shared_out(side: Side, position: int, rows: _Intervals, weight: int) -> Iterator[_Pieces]:
     """The pieces of one device: what ran, then what its idle time waited for."""
     boundary_ns = side.baseline.replayed.boundary_ns
     first_step = _step_at(boundary_ns, rows.lo_ns)
@@ -372,8 +372,9 @@ def _inside_calls(side: Side, found: Int64) -> Int64:
 def _following(graph: TaskGraph, rows: _Intervals, gap_hi: Int64) -> Int64:
     """The task that ends each gap; of a member that waited for nobody its arrival."""
     place = np.searchsorted(rows.lo_ns, gap_hi)
-    task = np.append(rows.task, NONE)[place]
-    return task - (graph.tasks.kind[task] == TaskKind.TRANSFER) * (task >= 0)
+    task: Int64 = np.append(rows.task, NONE)[place]
+    is_transfer = (task >= 0) & (graph.tasks.kind[task] == TaskKind.TRANSFER)
+    return np.where(is_transfer, task - 1, task)
 
 
 def _closing(side: Side, position: int) -> int:
@@ -445,15 +446,16 @@ _OF_LAG = {
 def _causes(graph: TaskGraph, schedule: Schedule, found: _Segments) -> Int64:
     """Code in `IDLE` of each segment.
 
-    A residual no longer than lags can be goes where the lag of its edge goes. Where the call of a task is recorded and nothing else held it back, its
-    stream was held by work that was launched before the recording.
+    A residual no longer than lags can be goes where the lag of its edge goes. Where the call of a
+    task is recorded and nothing else held it back, its stream was held by work that was launched
+    before the recording.
     """
     host = np.isin(graph.tasks.kind[found.task], [int(kind) for kind in HOST_KINDS])
     of_code = np.full(walks.LAG + len(EdgeKind) + 1, IDLE.index(Idle.UNKNOWN), np.int64)
     of_code[walks.AWAY] = IDLE.index(Idle.RANKS)
     of_code[walks.ENDED] = IDLE.index(Idle.LAST)
-    for edge, idle in _OF_LAG.items():
-        of_code[walks.LAG + edge] = IDLE.index(idle)
+    for kind, idle in _OF_LAG.items():
+        of_code[walks.LAG + kind] = IDLE.index(idle)
     of_code[walks.LAG + len(EdgeKind)] = IDLE.index(Idle.GRAPH)
     cause = of_code[found.what]
     edge = schedule.blocked_by[found.task]
@@ -467,9 +469,7 @@ def _causes(graph: TaskGraph, schedule: Schedule, found: _Segments) -> Int64:
     return cause
 
 
-def _of_host_work(
-    side: Side, position: int, found: _Segments, cause: Int64
-) -> tuple[Int64, Int64]:
+def _of_host_work(side: Side, position: int, found: _Segments, cause: Int64) -> tuple[Int64, Int64]:
     """Of each segment of host work: time inside the data loader, and silence without a cause."""
     graph = side.graph
     host = cause == IDLE.index(Idle.HOST)
@@ -636,5 +636,3 @@ def _group(graph: TaskGraph, number: int) -> str:
     group = graph.groups[number]
     ranks = f"{group.size} ranks" if group.size else ""
     return ", ".join(filter(None, [group.description, ranks]))
-
-

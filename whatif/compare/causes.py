@@ -9,7 +9,13 @@ from whatif.compare.contract import Cause, Effects, Group
 from whatif.compare.match import EXACT, How, Match
 from whatif.compare.noise import noise_ns
 
-_IDLE_ROLES = {Idle.HOST: "host", Idle.INPUT: "host", Idle.SILENT: "host", Idle.RANKS: "wait", Idle.LAST: "wait"}
+_IDLE_ROLES = {
+    Idle.HOST: "host",
+    Idle.INPUT: "host",
+    Idle.SILENT: "host",
+    Idle.RANKS: "wait",
+    Idle.LAST: "wait",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,7 @@ def _cause(same: Sequence[Match], n_steps: tuple[int, int]) -> Cause:
         name_b=_name(in_b),
         op=one.key.op,
         phase=one.key.phase,
+        phase_b=_longest(in_b or in_a).key.phase,
         a_ns=a.spent_ns,
         b_ns=b.spent_ns,
         change_ns=b.spent_ns - a.spent_ns,

@@ -46,6 +46,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """In B; empty where it is gone."""
     op: str
     phase: str
+    """In A, or where it is new in B."""
+    phase_b: str
     a_ns: int
     b_ns: int
     change_ns: int

@@ -26,6 +26,8 @@ NAMED = 3
 """Groups in the verdict."""
 LEAST_NAMED = 0.05
 """A group is named there that makes up so much of the difference."""
+LEAST_OF_STEP = 0.002
+"""Where the difference is noise: one beyond its own noise with so much of the step."""
 WELL_MATCHED = 0.9
 """Confidence is high where so much of the time is found again by name and place."""
 POORLY_MATCHED = 0.5
@@ -51,8 +53,8 @@ def diff(a: Side, b: Side, limit: Limit | None = None) -> Diff:
     is_noise = noise is not None and abs(change_ns) <= noise
     return Diff(
         sentence=_sentence(of_a.step_ns, change_ns, noise, groups),
-        a=_run(a, of_a),
-        b=_run(b, of_b),
+        a=run_of(a),
+        b=run_of(b),
         change_ns=change_ns,
         change_frac=change_ns / of_a.step_ns if of_a.step_ns else None,
         noise_ns=noise,
@@ -71,13 +73,15 @@ def diff(a: Side, b: Side, limit: Limit | None = None) -> Diff:
     )
 
 
-def _run(side: Side, own: Account) -> Run:
+def run_of(side: Side) -> Run:
+    """What both kinds of comparison say of a run."""
+    times = side.baseline.replayed
     return Run(
         name=side.name,
         trace=trace_facts(side.graph, side.facts, len(side.failed)),
         grade=side.baseline.trust.grade,
-        step_ns=own.step_ns,
-        steps_ns=own.steps_ns,
+        step_ns=int(times.mean_ns),
+        steps_ns=tuple(times.per_step_ns.tolist()),
     )
 
 
@@ -87,23 +91,27 @@ def _explained(change_ns: int, unnamed_ns: int) -> float | None:
     return max(1 - abs(unnamed_ns) / abs(change_ns), 0.0)
 
 
-def _sentence(
-    step_ns: int, change_ns: int, noise: int | None, groups: Sequence[Group]
-) -> str:
+def _sentence(step_ns: int, change_ns: int, noise: int | None, groups: Sequence[Group]) -> str:
     """The verdict, with the groups that make most of the difference."""
     if not change_ns:
         return "no difference: both steps take " + format_ms(step_ns)
     share = f" ({abs(change_ns) / step_ns:.1%})" if step_ns else ""
     size = f"{format_ms(abs(change_ns))}{share} {'slower' if change_ns > 0 else 'faster'}"
-    named = [
-        f"{change.change_ns / 1e6:+,.2f} ms {change.name}"
-        for change in groups[:NAMED]
-        if abs(change.change_ns) >= LEAST_NAMED * abs(change_ns)
-    ]
-    made_of = f": {', '.join(named)}" if named else ""
-    if noise is not None and abs(change_ns) <= noise:
-        return f"no difference beyond noise (±{format_ms(noise)}): B is {size}{made_of}"
-    return f"B is {size}{made_of}"
+    if noise is None or abs(change_ns) > noise:
+        named = [
+            one for one in groups[:NAMED] if abs(one.change_ns) >= LEAST_NAMED * abs(change_ns)
+        ]
+        return f"B is {size}{_listed(': ', named)}"
+    told = [one for one in groups if one.noise_ns and abs(one.change_ns) > one.noise_ns]
+    notable = [one for one in told if abs(one.change_ns) >= LEAST_OF_STEP * step_ns][:NAMED]
+    beyond = _listed("; beyond noise by themselves: ", notable)
+    return f"no difference beyond noise (±{format_ms(noise)}): B is {size}{beyond}"
+
+
+def _listed(head: str, named: Sequence[Group]) -> str:
+    """The groups with their changes; empty without any."""
+    told = [f"{one.change_ns / 1e6:+,.2f} ms {one.name}" for one in named]
+    return f"{head}{', '.join(told)}" if told else ""
 
 
 def _parts(a: dict[Part, int], b: dict[Part, int]) -> tuple[PartChange, ...]:
@@ -240,7 +248,8 @@ def _reasons(a: Side, b: Side, exact: float, *, is_same_kind: bool) -> Iterator[
     elif not all(recorded):
         yield "only one run has recorded steps: the other counts as one, whatever it holds"
     elif min(len(side.graph.steps) for side in (a, b)) == 1:
-        yield "one run has a single step: its noise is not known"
+        both = max(len(side.graph.steps) for side in (a, b)) == 1
+        yield f"{'each' if both else 'one'} run has a single step: its noise is not known"
     if exact < WELL_MATCHED:
         yield f"{exact:.0%} of the time is found again by name and place, the rest by less or not"
     for side, run in ((a, "A"), (b, "B")):
@@ -262,11 +271,11 @@ def _other_size(a: Side, b: Side) -> Iterator[str]:
 
 def _other_recording(a: Side, b: Side) -> Iterator[str]:
     """Options of the profiler that cost time on the host."""
-    for words, has in (
-        ("input shapes", lambda file: file.has_shapes),
-        ("Python stacks", lambda file: file.has_stacks),
+    files = [side.facts.files for side in (a, b)]
+    for words, recorded in (
+        ("input shapes", [any(file.has_shapes for file in each) for each in files]),
+        ("Python stacks", [any(file.has_stacks for file in each) for each in files]),
     ):
-        recorded = [any(has(file) for file in side.facts.files) for side in (a, b)]
         if recorded[0] != recorded[1]:
             with_them = "A" if recorded[0] else "B"
             yield f"only {with_them} was recorded with {words}, which cost time on its host"

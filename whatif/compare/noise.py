@@ -31,6 +31,14 @@ def noise_ns(a: Sequence[float], b: Sequence[float]) -> float | None:
     return quantile(freedom) * sqrt(both)
 
 
+def mean_noise_ns(values: Sequence[float]) -> float | None:
+    """Half the 95 % interval of the mean of a sample of steps; None of a single one."""
+    spread = _variance(values)
+    if spread is None:
+        return None
+    return quantile(len(values) - 1.0) * sqrt(spread / len(values))
+
+
 def quantile(freedom: float) -> float:
     """Of Student's t, 95 % two-sided; degrees of freedom are rounded down."""
     whole = max(int(freedom + 1e-9), 1)

@@ -21,13 +21,11 @@ LAG = 16
 def share_out(lo_ns, hi_ns, level, by_end, points_ns, step_of, first_piece, first_step, units):
     """Give each instant to the intervals of the lowest level that run then, in equal parts.
 
-    Args:
-        lo_ns, hi_ns, level: intervals in order of their start, none empty.
-        by_end: their places in order of their end.
-        points_ns: all moments at which something begins or ends, ascending, without doubles.
-        step_of: per stretch between two points the step it lies in.
-        first_piece, first_step: where the pieces of each interval (one a step) begin in `units`.
-        units: per piece, added to.
+    Intervals (`lo_ns`, `hi_ns`, `level`) are in order of their start, none is empty; `by_end` has
+    their places in order of their end. `points_ns` are all moments at which something begins or
+    ends, ascending and distinct, `step_of` the step that each stretch after one lies in. `units`
+    are added to, one place per interval and step: those of an interval begin at `first_piece`, with
+    the step `first_step`.
 
     Returns:
         Begin and end of the stretches without any interval, neighbours joined.
@@ -102,14 +100,10 @@ def trace_gaps(
 ):
     """What each gap waited for: walks back along the edges that bound each start.
 
-    Args:
-        gap_lo, gap_hi: the gaps.
-        following: per gap the task that begins at its end; -1 where none does.
-        ends_with: the task that closes the rank's steps, for those.
-        start_ns, end_ns, residual_ns, blocked_by, rank: per task.
-        src, lag_kind, from_start: per edge.
-        home: the rank.
-        found: rows of begin, end, task, what; filled as far as they go.
+    `following` has per gap the task that begins at its end; where none does (-1) the walk begins at
+    `ends_with`, the task that closes the steps of the rank `home`. Of tasks: `start_ns`, `end_ns`,
+    `residual_ns`, `blocked_by`, `rank`; of edges: `src`, `lag_kind`, `from_start`. `found` has rows
+    of begin, end, task, what, and is filled as far as they go.
 
     Returns:
         Number of segments, which may be more than `found` has rows for.
@@ -139,9 +133,7 @@ def trace_gaps(
                 break
             source = src[edge]
             ready = start_ns[source] if from_start[edge] else end_ns[source]
-            explained = max(
-                start_ns[at] - max(residual_ns[at], 0), min(ready, start_ns[at])
-            )
+            explained = max(start_ns[at] - max(residual_ns[at], 0), min(ready, start_ns[at]))
             begin = min(max(explained, lo), cursor)
             n = put(found, n, begin, cursor, at, RESIDUAL)
             cursor = begin
