@@ -190,6 +190,8 @@ def report(  # noqa: PLR0913  (as `examine`)
     unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
     workload: Workload = NOTHING_SAID,
+    against: Paths | None = None,
+    limit: Limit | None = None,
 ) -> Report:
     """The post-mortem report of a run: fifteen sections, findings, and the SQL behind them.
 
@@ -201,10 +203,13 @@ def report(  # noqa: PLR0913  (as `examine`)
         unprofiled_step_ns: as `analyse`.
         options: how traces are read.
         workload: what a step does.
+        against: a baseline that this run is compared with, all of its ranks and steps.
+        limit: how much slower than the baseline it may be.
 
     Raises:
         UserError: as `analyse`.
     """
+    before = None if against is None else side(against, options=options)
     opened = pipeline.open_run(paths, options=options)
     with Run(opened, announce=options.announce) as run:
         found = _found(
@@ -228,6 +233,11 @@ def report(  # noqa: PLR0913  (as `examine`)
             levers=levers_answer(told, table),
             sources=asking.sources(),
             ask=asking,
+            comparison=(
+                None
+                if before is None
+                else diff(before, _side(opened, _called(paths), window), limit)
+            ),
         )
         return build_report(material, program=PROGRAM)
 
@@ -244,19 +254,22 @@ def side(paths: Paths, *, window: Window = WHOLE, options: IngestOptions = DEFAU
         UserError: as `analyse`.
     """
     with pipeline.open_run(paths, options=options) as run:
-        graph, facts = _graph_of(run, window)
-        fetching, frames = find_fetching(run.store), silent_frames(run.store, graph)
-        failed = _failed(run)
-    base = baseline(graph, facts)
+        return _side(run, _called(paths), window)
+
+
+def _side(run: pipeline.Run, name: str, window: Window) -> Side:
+    """An open run as it is compared."""
+    graph, facts = _graph_of(run, window)
+    base, fetching = baseline(graph, facts), find_fetching(run.store)
     return Side(
-        name=_called(paths),
+        name=name,
         graph=graph,
         facts=facts,
         baseline=base,
         reading=read_run(graph, base, facts, fetching),
         fetching=fetching,
-        frames=frames,
-        failed=failed,
+        frames=silent_frames(run.store, graph),
+        failed=_failed(run),
     )
 
 

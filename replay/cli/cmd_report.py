@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
@@ -20,6 +21,18 @@ def report(
         Path | None,
         typer.Option(
             "-o", "--output", metavar="FILE", help="Write to .html, .md or .json; else to stdout."
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="BASELINE", help="An earlier run to compare this one with."),
+    ] = None,
+    max_regression: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMIT",
+            help="How much slower than --against it may be, 5% or 12ms: the report says so. "
+            "(`replay diff` has the exit code.)",
         ),
     ] = None,
     steps: options.Steps = None,
@@ -36,11 +49,16 @@ def report(
     replay report traces/ -o report.html                   one page to look at and to mail
     replay report traces/ -o report.md                     the same for a pull request
     replay report traces/ --nvlink 1800GBps -o report.json with a what-if, for programs
+    replay report after/ --against before/ -o report.html  with what changed since
     """
     from replay import api
     from replay.cli.what_ifs import scenario_in
+    from whatif.compare.gate import parse_limit
     from whatif.report.answer import to_json
 
+    if max_regression is not None and against is None:
+        raise UsageError("--max-regression needs a baseline", hint="--against BASELINE")
+    limit = None if max_regression is None else parse_limit(max_regression, "--max-regression")
     with console.progress() as progress:
         reading = reading_options(
             strict=strict,
@@ -56,6 +74,8 @@ def report(
             window=api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps)),
             unprofiled_step_ns=parse_step_time(unprofiled_step),
             options=reading,
+            against=None if against is None else [against],
+            limit=limit,
         )
     text = to_json(made)
     if output is None:

@@ -82,8 +82,10 @@ def _called(leaf: Leaf) -> str:
     key = leaf.key
     if key.part in (Part.TRANSFER, Part.WAIT):
         return " ".join(filter(None, [key.cause, f"({key.group})" if key.group else ""]))
-    if key.part is Part.IDLE and not key.name:
-        return "outside of operators" if key.cause == Idle.HOST else key.cause
+    if not key.name and key.cause in (CPU, Idle.HOST):
+        return "outside of operators"
+    if not key.name and key.part is Part.IDLE:
+        return key.cause
     return key.name or "no name recorded"
 
 

@@ -16,6 +16,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     trace: TraceFacts
+    has_device: bool
+    """Device rows were recorded, named or not."""
     grade: str
     """Trust in its replay."""
     step_ns: int

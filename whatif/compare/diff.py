@@ -79,6 +79,7 @@ def run_of(side: Side) -> Run:
     return Run(
         name=side.name,
         trace=trace_facts(side.graph, side.facts, len(side.failed)),
+        has_device=side.facts.has_device,
         grade=side.baseline.trust.grade,
         step_ns=int(times.mean_ns),
         steps_ns=tuple(times.per_step_ns.tolist()),
@@ -95,7 +96,7 @@ def _sentence(step_ns: int, change_ns: int, noise: int | None, groups: Sequence[
     """The verdict, with the groups that make most of the difference."""
     if not change_ns:
         return "no difference: both steps take " + format_ms(step_ns)
-    share = f" ({abs(change_ns) / step_ns:.1%})" if step_ns else ""
+    share = f" ({_share(change_ns, step_ns)})" if step_ns else ""
     size = f"{format_ms(abs(change_ns))}{share} {'slower' if change_ns > 0 else 'faster'}"
     if noise is None or abs(change_ns) > noise:
         named = [
@@ -106,6 +107,13 @@ def _sentence(step_ns: int, change_ns: int, noise: int | None, groups: Sequence[
     notable = [one for one in told if abs(one.change_ns) >= LEAST_OF_STEP * step_ns][:NAMED]
     beyond = _listed("; beyond noise by themselves: ", notable)
     return f"no difference beyond noise (±{format_ms(noise)}): B is {size}{beyond}"
+
+
+def _share(change_ns: int, step_ns: int) -> str:
+    """In per cent, or how many times as long where it is more than double."""
+    if change_ns > step_ns:
+        return f"{(step_ns + change_ns) / step_ns:,.1f}x as long"
+    return f"{abs(change_ns) / step_ns:.1%}"
 
 
 def _listed(head: str, named: Sequence[Group]) -> str:
@@ -238,7 +246,7 @@ def _reasons(a: Side, b: Side, exact: float, *, is_same_kind: bool) -> Iterator[
     """What differs between the runs, or weakens the comparison."""
     if not is_same_kind:
         yield "one run has device rows and the other has none: their parts are not the same things"
-    gpus = [gpu_names(side.graph) or "no GPU rows" for side in (a, b)]
+    gpus = [gpu_names(side.graph) or "a GPU that is not named" for side in (a, b)]
     if gpus[0] != gpus[1] and is_same_kind:
         yield f"other GPUs: {gpus[0]} against {gpus[1]}"
     yield from _other_size(a, b)

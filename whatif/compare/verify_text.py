@@ -34,7 +34,7 @@ def render_verification(found: Verification, *, width: int = WIDTH) -> str:
 
 def part_names(found: Verification) -> dict[str, str]:
     """Of the parts, of runs with and without a GPU."""
-    return NAMES if found.measured.trace.gpu is not None else HOST_NAMES
+    return NAMES if found.measured.has_device else HOST_NAMES
 
 
 def _head(found: Verification, width: int) -> Iterator[str]:

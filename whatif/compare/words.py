@@ -12,6 +12,7 @@ _NAMESPACES = re.compile(
     r"^(?:void|std::enable_if<.*?>::type) |at::native::|\(anonymous namespace\)::|internal::"
 )
 _LONGEST = 1_000
+COLLECTIVE_PARTS = ("exposed_transfer", "exposed_wait")
 
 
 def signed_ms(change_ns: float) -> str:
@@ -35,6 +36,8 @@ def short_name(name: str, width: int) -> str:
 def what(cause: Cause, width: int) -> str:
     """The work in words: operator first, which says more than the name of a generic kernel."""
     name = cause.name or cause.name_b
+    if cause.part in COLLECTIVE_PARTS and cause.name_b and cause.name_b != name:
+        name = f"{name} -> {cause.name_b}"
     phases = dict.fromkeys(phase for phase in (cause.phase, cause.phase_b) if phase)
     place = f" ({' -> '.join(phases)})" if phases else ""
     if cause.op and cause.part in ("compute", "exposed_memcpy"):
@@ -73,12 +76,13 @@ def run_words(run: Run) -> str:
     world = f" of {trace.world_size}" if trace.world_size else ""
     steps = f"{len(run.steps_ns)} steps" if len(run.steps_ns) > 1 else "1 step"
     recorded = steps if trace.steps else "no steps recorded"
-    return f"{trace.gpu or 'no GPU rows'}, {ranks}{world}, {recorded}, trust {run.grade}"
+    unnamed = "GPU not named" if run.has_device else "no GPU rows"
+    return f"{trace.gpu or unnamed}, {ranks}{world}, {recorded}, trust {run.grade}"
 
 
 def step_words(found: Diff) -> str:
     """Both steps, the change and its noise."""
-    share = "" if found.change_frac is None else f" ({found.change_frac:+.1%})"
+    share = "" if found.change_frac is None else f" ({found.change_frac:+,.1%})"
     noise = (
         "noise not known: one step each"
         if found.noise_ns is None

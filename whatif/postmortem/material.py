@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from whatif.compare.contract import Diff
 from whatif.report.answer import Answer
 from whatif.report.blocks import Query
 from whatif.report.findings import Findings
@@ -69,3 +70,5 @@ class Material:
     """All what-ifs with their ranges."""
     sources: tuple[SourceFile, ...]
     ask: Ask
+    comparison: Diff | None = None
+    """Against a baseline, as B; None where none was given."""
