@@ -86,7 +86,8 @@ def diff(
         console.show(text)
     else:
         output.write_text(text, encoding="utf-8")
-        console.talk(f"{found.sentence}\nwritten: {output}")
+        console.show(f"{found.sentence}\n")
+        console.talk(f"written: {output}")
     if found.gate is not None and not found.gate.is_passed:
         raise GateError(f"too slow: {found.gate.reason}", hint=found.sentence)
 

@@ -107,11 +107,13 @@ MANY = OPTIONS["whatif"] - {
 }
 """Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
 OPTIONS |= {
-    "report": MANY - {"--format", "--json"} | {"--output"},
+    "report": MANY - {"--format", "--json"} | {"--output", "--against", "--max-regression"},
     "levers": MANY,
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
+    "diff": OPTIONS["check"] - {"--unprofiled-step"} | {"--max-regression", "--output"},
+    "verify": OPTIONS["check"] - {"--unprofiled-step"} | {"--max-error"},
 }
 
 

@@ -1,0 +1,89 @@
+"""What is found again in another run, and by what."""
+
+from dataclasses import replace
+
+from whatif.compare.account import Idle, Key, Leaf, Part
+from whatif.compare.match import How, match
+
+GEMM = Key(
+    part=Part.COMPUTE,
+    cause="gemm",
+    name="ampere_sgemm_64x64",
+    op="aten::mm",
+    module="Linear_0",
+    phase="forward",
+    shape=11,
+    size_bytes=-1,
+    group="",
+)
+HOST = Key(
+    part=Part.IDLE,
+    cause=Idle.HOST,
+    name="aten::mm",
+    op="",
+    module="",
+    phase="",
+    shape=-1,
+    size_bytes=-1,
+    group="",
+)
+REDUCE = replace(GEMM, part=Part.TRANSFER, cause="all_reduce", size_bytes=4096, group="dp, 8 ranks")
+
+
+def leaf(key: Key) -> Leaf:
+    return Leaf(key=key, spent_ns=10, per_step_ns=(10.0,), count=1.0, raw_ns=10.0)
+
+
+def found(a: Key, b: Key, *, by_class: bool = False) -> list[How]:
+    return [one.how for one in match([leaf(a)], [leaf(b)], by_class=by_class)]
+
+
+def test_the_more_is_the_same_the_better_the_match() -> None:
+    other = replace(GEMM, name="Cijk", shape=2, module="x")
+    for changed, how in (
+        (GEMM, How.SAME),
+        (replace(GEMM, shape=12), How.RESHAPED),
+        (replace(GEMM, module="Linear_7"), How.RESHAPED),
+        (replace(GEMM, op="aten::addmm"), How.MOVED),
+        (replace(GEMM, phase="backward"), How.MOVED),
+        (other, How.RENAMED),
+        (replace(other, cause="other"), How.RENAMED),
+        (replace(GEMM, name="ampere_sgemm_128x32", op="triton"), How.RENUMBERED),
+    ):
+        assert found(GEMM, changed) == [how]
+
+
+def test_kernels_without_an_operator_are_joined_by_class_between_other_gpus_only() -> None:
+    a, b = replace(GEMM, op=""), replace(GEMM, op="", name="Cijk")
+    assert found(a, b) == [How.GONE, How.NEW]
+    assert found(a, b, by_class=True) == [How.SAME_CLASS]
+
+
+def test_collectives_are_found_by_kind_communicator_and_size() -> None:
+    for changed, how in (
+        (replace(REDUCE, name="another_protocol"), How.SAME),
+        (replace(REDUCE, size_bytes=2048), How.RESHAPED),
+        (replace(REDUCE, group="dp, 16 ranks"), How.MOVED),
+        (replace(REDUCE, group="dp, 16 ranks", size_bytes=1), How.RENAMED),
+    ):
+        assert found(REDUCE, changed) == [how]
+    assert found(REDUCE, replace(REDUCE, cause="all_gather")) == [How.GONE, How.NEW]
+
+
+def test_host_work_is_the_same_only_with_its_name() -> None:
+    assert found(HOST, replace(HOST, phase="backward")) == [How.SAME]
+    assert found(HOST, replace(HOST, name="aten::add")) == [How.GONE, How.NEW]
+    launches = (replace(HOST, name=name) for name in ("cudaLaunchKernel", "hipExtLaunch"))
+    assert found(*launches) == [How.RENAMED]
+
+
+def test_the_parts_are_never_mixed() -> None:
+    assert found(GEMM, replace(GEMM, part=Part.MEMCPY)) == [How.GONE, How.NEW]
+
+
+def test_every_leaf_is_in_one_match() -> None:
+    a = [leaf(replace(GEMM, shape=shape)) for shape in range(5)]
+    b = [leaf(replace(GEMM, shape=shape, name=f"k{shape % 2}")) for shape in range(3)]
+    matches = match(a, b, by_class=False)
+    assert sorted(one.key for each in matches for one in each.a) == sorted(one.key for one in a)
+    assert sorted(one.key for each in matches for one in each.b) == sorted(one.key for one in b)
