@@ -19,7 +19,7 @@ from replay.queries.load import Value
 from replay.results.causes import find_fetching
 from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
-from replay.results.frames import silent_frames
+from replay.results.frames import host_frames
 from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
@@ -268,7 +268,7 @@ def _side(run: pipeline.Run, name: str, window: Window) -> Side:
         baseline=base,
         reading=read_run(graph, base, facts, fetching),
         fetching=fetching,
-        frames=silent_frames(run.store, graph),
+        frames=host_frames(run.store, graph, facts),
         failed=_failed(run),
     )
 
