@@ -25,7 +25,10 @@ def report(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="BASELINE", help="An earlier run to compare this one with."),
+        typer.Option(
+            metavar="BASELINE",
+            help="An earlier run to compare this one with: all of its steps and ranks.",
+        ),
     ] = None,
     max_regression: Annotated[
         str | None,

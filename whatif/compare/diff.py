@@ -263,6 +263,12 @@ def _reasons(a: Side, b: Side, exact: float, *, is_same_kind: bool) -> Iterator[
     for side, run in ((a, "A"), (b, "B")):
         if side.baseline.trust.grade in POOR_GRADES:
             yield f"trust in the replay of {run} is {side.baseline.trust.grade}"
+        calls = side.graph.collectives
+        if (calls.members_seen < calls.members_expected).any():
+            yield (
+                f"members of collectives are not in the files of {run}: what is transfer and what "
+                "waiting for them is told by the fastest of equal calls"
+            )
     yield from _other_recording(a, b)
 
 

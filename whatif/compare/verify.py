@@ -61,7 +61,9 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     error_frac: float | None
     """Of the measured step."""
     is_inside: bool
-    """The measured step lies within low..high, or within its noise of it."""
+    """The measured step lies within low..high."""
+    is_within_noise: bool
+    """It lies no further from low..high than its noise."""
     predicted_change_ns: int
     """Against the baseline."""
     measured_change_ns: int
@@ -86,16 +88,13 @@ def verify(answer: Answer, name: str, side: Side, limit: Limit | None = None) ->
     noise = mean_noise_ns(measured.steps_ns)
     noise = None if noise is None else round(noise)
     error_ns = prediction.step_ns - measured.step_ns
-    allowed_ns = noise or 0
+    beyond_ns = max(prediction.low_ns - measured.step_ns, measured.step_ns - prediction.high_ns, 0)
     baseline_ns = answer.baseline.replayed_ns
-    is_inside = (
-        prediction.low_ns - allowed_ns <= measured.step_ns <= prediction.high_ns + allowed_ns
-    )
     gate = None
     if limit is not None:
         gate = judge(limit, abs(error_ns), measured.step_ns, noise)
     return Verification(
-        sentence=_sentence(answer, measured.step_ns, is_inside=is_inside),
+        sentence=_sentence(answer, measured.step_ns, beyond_ns, noise or 0),
         name=name,
         scenario=prediction.scenario,
         baseline_ns=baseline_ns,
@@ -106,7 +105,8 @@ def verify(answer: Answer, name: str, side: Side, limit: Limit | None = None) ->
         noise_ns=noise,
         error_ns=error_ns,
         error_frac=error_ns / measured.step_ns if measured.step_ns else None,
-        is_inside=is_inside,
+        is_inside=not beyond_ns,
+        is_within_noise=beyond_ns <= (noise or 0),
         predicted_change_ns=prediction.step_ns - baseline_ns,
         measured_change_ns=measured.step_ns - baseline_ns,
         parts=tuple(_parts(answer, measured)),
@@ -116,17 +116,19 @@ def verify(answer: Answer, name: str, side: Side, limit: Limit | None = None) ->
     )
 
 
-def _sentence(answer: Answer, measured_ns: int, *, is_inside: bool) -> str:
+def _sentence(answer: Answer, measured_ns: int, beyond_ns: int, noise: int) -> str:
     prediction = answer.prediction
     assert prediction is not None, "read_prediction has seen to that"
     error_ns = prediction.step_ns - measured_ns
     share = f" ({abs(error_ns) / measured_ns:.1%})" if measured_ns else ""
     side = "too slow" if error_ns > 0 else "too fast"
     off = f"{format_ms(abs(error_ns))}{share} {side}" if error_ns else "exact"
-    where = "inside" if is_inside else "outside"
+    where = "outside" if beyond_ns else "inside"
+    doubt = ", but no further from it than steps vary by chance" if 0 < beyond_ns <= noise else ""
+    span = f"{format_ms(prediction.low_ns)} to {format_ms(prediction.high_ns)}"
     return (
         f"predicted {format_ms(prediction.step_ns)}, measured {format_ms(measured_ns)}: {off}, "
-        f"{where} the range {format_ms(prediction.low_ns)} to {format_ms(prediction.high_ns)}"
+        f"{where} the range {span}{doubt}"
     )
 
 

@@ -110,6 +110,14 @@ def test_a_wrong_prediction_says_which_part_was_wrong() -> None:
     assert "most of the error: compute, -2.00 ms" in render_verification(found)
 
 
+def test_a_step_outside_the_range_by_less_than_its_noise_is_told_as_such() -> None:
+    after = run_of(*(scaled(STEP, "gemm", factor) for factor in (1, 3)))
+    step_ns = int(after.baseline.measured.mean_ns)
+    found = verify(predicted(run_of(STEP), step_ns - 200_000), "p", after)
+    assert (found.is_inside, found.is_within_noise) == (False, True)
+    assert "but no further from it than steps vary by chance" in found.sentence
+
+
 def test_another_gpu_than_the_what_if_speaks_of_is_told() -> None:
     before = run_of(STEP)
     gpus = tuple(replace(rank, gpu="NVIDIA B200") for rank in before.graph.ranks)
