@@ -1,5 +1,6 @@
 """`replay diff`: what accounts for the difference of two runs, and a gate for CI."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,6 +49,10 @@ def diff(
         typer.Option("-o", "--output", metavar="FILE", help="Write to .md, .json or .txt."),
     ] = None,
     steps: options.Steps = None,
+    steps_b: Annotated[
+        str | None,
+        typer.Option(metavar="A:B", help="Those of B, where its numbers are others."),
+    ] = None,
     ranks: options.Ranks = None,
     format_: Annotated[
         DiffFormat, typer.Option("--format", help="How to print the comparison.")
@@ -74,11 +79,13 @@ def diff(
     form = _form(output, DiffFormat.JSON if json else format_)
     limit = None if max_regression is None else parse_limit(max_regression, "--max-regression")
     part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part_b = part if steps_b is None else replace(part, steps=parse_steps(steps_b))
     with console.progress() as progress:
         reading = reading_options(
             strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window, progress=progress
         )
-        baseline, run = (api.side([each], window=part, options=reading) for each in (a, b))
+        baseline = api.side([a], window=part, options=reading)
+        run = api.side([b], window=part_b, options=reading)
         found = api.diff(baseline, run, limit)
     console.report_failed((*baseline.failed, *run.failed))
     text = _text(found, form)

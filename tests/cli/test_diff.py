@@ -32,6 +32,14 @@ def test_a_run_against_itself_has_no_difference(run: Run) -> None:
     assert "gate     passed" in outcome.out
 
 
+def test_steps_of_both_runs_are_chosen_each_by_its_numbers(run: Run) -> None:
+    outcome = run("diff", SAMPLE, SAMPLE, "--steps", "10", "--steps-b", "11", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert (found["a"]["trace"]["steps"], found["b"]["trace"]["steps"]) == ([10], [11])
+    assert found["noise_ns"] is None
+
+
 def test_the_json_is_what_the_schema_says_and_adds_up(run: Run) -> None:
     outcome = run("diff", SAMPLE, OTHER, "--json")
     assert outcome.code == 0, outcome.err

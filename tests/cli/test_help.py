@@ -112,7 +112,8 @@ OPTIONS |= {
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
-    "diff": OPTIONS["check"] - {"--unprofiled-step"} | {"--max-regression", "--output"},
+    "diff": OPTIONS["check"] - {"--unprofiled-step"}
+    | {"--max-regression", "--output", "--steps-b"},
     "verify": OPTIONS["check"] - {"--unprofiled-step"} | {"--max-error"},
 }
 

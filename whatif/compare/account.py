@@ -115,6 +115,9 @@ class Leaf:
     count: float
     raw_ns: float
     """Duration of all, whether something hid it or not."""
+    places: tuple[int, ...] = ()
+    """Of kernels: which ones they are, in launch order, among those of their operator and phase; in
+    the first step of the first rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,8 @@ class _Pieces:
 
     keys: Int64
     """Shape (pieces, len(_COLUMNS))."""
+    task: Int64
+    """-1 in idle time."""
     rank: Int64
     """Position in `graph.ranks`."""
     step: Int64
@@ -271,6 +276,7 @@ def _shared_out(side: Side, position: int, rows: _Intervals, weight: int) -> Ite
     is_first[first_piece] = True
     yield _Pieces(
         keys=_running_keys(side.graph, rows.task[row], rows.level[row]),
+        task=rows.task[row],
         rank=np.full(len(row), position, np.int64),
         step=np.arange(len(row)) - first_piece[row] + first_step[row],
         units=units * weight,
@@ -420,6 +426,7 @@ def _idle_pieces(side: Side, position: int, found: _Segments, weight: int) -> _P
     some = np.flatnonzero(spent_ns)
     return _Pieces(
         keys=np.concatenate(keys)[some],
+        task=np.full(len(some), NONE, np.int64),
         rank=np.full(len(some), position, np.int64),
         step=np.tile(step, 3)[some],
         units=spent_ns[some] * walks.UNITS * weight,
@@ -550,6 +557,7 @@ def _leaves(side: Side, pieces: _Pieces, weight: int, step_ns: int) -> Iterator[
     np.add.at(per_step, (leaf, pieces.step), pieces.units / (walks.UNITS * share))
     count = np.bincount(leaf, pieces.count, len(distinct)) / (share * n_steps)
     raw_ns = np.bincount(leaf, pieces.raw_ns, len(distinct)) / (share * n_steps)
+    places = _places(graph, pieces, leaf)
     for number, key in enumerate(distinct):
         yield Leaf(
             key=key,
@@ -557,7 +565,33 @@ def _leaves(side: Side, pieces: _Pieces, weight: int, step_ns: int) -> Iterator[
             per_step_ns=tuple(per_step[number].tolist()),
             count=float(count[number]),
             raw_ns=float(raw_ns[number]),
+            places=tuple(places.get(number, ())),
         )
+
+
+def _places(graph: TaskGraph, pieces: _Pieces, leaf: Int64) -> dict[int, list[int]]:
+    """Per leaf the ordinals of its kernels among those of their operators and phase."""
+    ordinal = _ordinals(graph)
+    chosen = np.flatnonzero((pieces.task >= 0) & (ordinal[pieces.task] >= 0))
+    pairs = np.unique(np.column_stack([leaf[chosen], ordinal[pieces.task[chosen]]]), axis=0)
+    found: dict[int, list[int]] = {}
+    for number, place in pairs.tolist():
+        found.setdefault(number, []).append(place)
+    return found
+
+
+def _ordinals(graph: TaskGraph) -> Int64:
+    """Per task; -1 for all but the kernels of the first rank's first step that have an operator."""
+    tasks = graph.tasks
+    first = (tasks.kind == TaskKind.KERNEL) & (tasks.op >= 0) & (tasks.rank == graph.ranks[0].rank)
+    ids = np.flatnonzero(first & (tasks.step == 0))
+    issued_ns = np.where(tasks.caller[ids] >= 0, tasks.ts_ns[tasks.caller[ids]], tasks.ts_ns[ids])
+    group = tasks.op[ids].astype(np.int64) * len(Phase) + tasks.phase[ids]
+    order = np.lexsort((tasks.ts_ns[ids], issued_ns, group))
+    group, ids = group[order], ids[order]
+    ordinal = np.full(graph.n_tasks, NONE, np.int64)
+    ordinal[ids] = np.arange(len(ids)) - np.searchsorted(group, group)
+    return ordinal
 
 
 def _rank_accounts(

@@ -260,16 +260,31 @@ def _reasons(a: Side, b: Side, exact: float, *, is_same_kind: bool) -> Iterator[
         yield f"{'each' if both else 'one'} run has a single step: its noise is not known"
     if exact < WELL_MATCHED:
         yield f"{exact:.0%} of the time is found again by name and place, the rest by less or not"
-    for side, run in ((a, "A"), (b, "B")):
-        if side.baseline.trust.grade in POOR_GRADES:
-            yield f"trust in the replay of {run} is {side.baseline.trust.grade}"
-        calls = side.graph.collectives
-        if (calls.members_seen < calls.members_expected).any():
-            yield (
-                f"members of collectives are not in the files of {run}: what is transfer and what "
-                "waiting for them is told by the fastest of equal calls"
-            )
+    yield from _of_one_or_both(a, b)
     yield from _other_recording(a, b)
+
+
+def _of_one_or_both(a: Side, b: Side) -> Iterator[str]:
+    """Weaknesses of the recordings themselves."""
+    poor = [run for run, side in (("A", a), ("B", b)) if side.baseline.trust.grade in POOR_GRADES]
+    grades = "/".join(dict.fromkeys(_grade(side) for side in (a, b) if _grade(side) in POOR_GRADES))
+    if poor:
+        yield f"trust in the replay of {' and of '.join(poor)} is {grades}"
+    lone = [run for run, side in (("A", a), ("B", b)) if _lacks_members(side)]
+    if lone:
+        yield (
+            f"members of collectives are not in the files of {' and of '.join(lone)}: what is "
+            "transfer and what waiting for them is told by the fastest of equal calls"
+        )
+
+
+def _grade(side: Side) -> str:
+    return side.baseline.trust.grade
+
+
+def _lacks_members(side: Side) -> bool:
+    calls = side.graph.collectives
+    return bool((calls.members_seen < calls.members_expected).any())
 
 
 def _other_size(a: Side, b: Side) -> Iterator[str]:

@@ -87,3 +87,28 @@ def test_every_leaf_is_in_one_match() -> None:
     matches = match(a, b, by_class=False)
     assert sorted(one.key for each in matches for one in each.a) == sorted(one.key for one in a)
     assert sorted(one.key for each in matches for one in each.b) == sorted(one.key for one in b)
+
+
+def test_other_kernels_of_an_operator_are_paired_by_their_place_in_the_step() -> None:
+    """Of six products the second and fifth are other shapes: A and B choose other kernels."""
+
+    def runs(*names: str) -> list[Leaf]:
+        places = ((0, 2, 3, 5), (1, 4))
+        return [
+            replace(leaf(replace(GEMM, name=name, shape=0)), places=at)
+            for name, at in zip(names, places, strict=True)
+        ]
+
+    matches = match(runs("large", "small"), runs("Cijk_1", "Cijk_2"), by_class=True)
+    pairs = {(one.a[0].key.name, one.b[0].key.name) for one in matches}
+    assert pairs == {("large", "Cijk_1"), ("small", "Cijk_2")}
+
+
+def test_operators_that_launch_another_number_of_kernels_are_paired_as_a_whole() -> None:
+    a = [replace(leaf(GEMM), places=(0, 1))]
+    b = [
+        replace(leaf(replace(GEMM, name=name)), places=at)
+        for name, at in (("x", (0, 2)), ("y", (1, 3)))
+    ]
+    (found,) = match(a, b, by_class=True)
+    assert (found.how, len(found.a), len(found.b)) == (How.RENAMED, 1, 2)
