@@ -1,32 +1,17 @@
--- The innermost Python frame that covers at least half of each stretch of a host thread.
-WITH
-stretch AS (
-    SELECT
-        UNNEST($task) AS task,
-        UNNEST($slice_id) AS slice_id,
-        UNNEST($lo_ns) AS lo,
-        UNNEST($hi_ns) AS hi
-),
-placed AS (
-    SELECT t.*, s.utid, s.trace_id
-    FROM stretch AS t
-    JOIN store.slice AS s ON s.id = t.slice_id
-),
-covering AS (
-    SELECT
-        p.task,
-        f.name_id,
-        ROW_NUMBER() OVER (PARTITION BY p.task ORDER BY f.dur, f.id DESC) AS place
-    FROM placed AS p
-    JOIN store.slice AS f ON f.utid = p.utid AND f.trace_id = p.trace_id
-    WHERE
-        f.cat = 'python_function'
-        AND f.ts < p.hi
-        AND f.ts + f.dur > p.lo
-        AND 2 * (LEAST(f.ts + f.dur, p.hi) - GREATEST(f.ts, p.lo)) >= p.hi - p.lo
-)
-SELECT c.task, COALESCE(n.name, '') AS name
-FROM covering AS c
-JOIN store.name AS n ON n.name_id = c.name_id
-WHERE c.place = 1
-ORDER BY c.task;
+-- All rows of the threads that hold some rows, by thread and start, what is around another first.
+SELECT
+    s.id,
+    s.utid,
+    s.ts AS ts_ns,
+    s.ts + s.dur AS end_ns,
+    s.cat = 'python_function' AS is_frame,
+    COALESCE(s.parent_id, -1) AS parent_id,
+    s.name_id
+FROM store.slice AS s
+WHERE
+    s.utid IN (
+        SELECT o.utid
+        FROM store.slice AS o
+        WHERE o.id IN (SELECT UNNEST($slice_ids::BIGINT[]))
+    )
+ORDER BY s.utid, s.ts, s.depth;
