@@ -20,9 +20,17 @@ from replay.queries.load import Value
 from replay.results.causes import find_fetching
 from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
+from replay.results.frames import host_frames
 from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
 from replay.run import Run, Table, describe
+from whatif.compare.contract import Diff
+from whatif.compare.diff import diff as compared
+from whatif.compare.gate import Limit
+from whatif.compare.prediction import read_prediction as read_prediction
+from whatif.compare.side import Side
+from whatif.compare.verify import Verification
+from whatif.compare.verify import verify as verified
 from whatif.levers import lever_table
 from whatif.levers import levers as short_levers
 from whatif.many import Ranges
@@ -185,6 +193,8 @@ def report(  # noqa: PLR0913  (as `examine`)
     unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
     workload: Workload = NOTHING_SAID,
+    against: Paths | None = None,
+    limit: Limit | None = None,
 ) -> Report:
     """The post-mortem report of a run: fifteen sections, findings, and the SQL behind them.
 
@@ -196,10 +206,13 @@ def report(  # noqa: PLR0913  (as `examine`)
         unprofiled_step_ns: as `analyse`.
         options: how traces are read.
         workload: what a step does.
+        against: a baseline that this run is compared with, all of its ranks and steps.
+        limit: how much slower than the baseline it may be.
 
     Raises:
         UserError: as `analyse`.
     """
+    before = None if against is None else side(against, options=options)
     opened = pipeline.open_run(paths, options=options)
     with Run(opened, announce=options.announce) as run:
         found = _found(
@@ -225,6 +238,11 @@ def report(  # noqa: PLR0913  (as `examine`)
             ask=asking,
             replays=Replays(found.graph, found.baseline, table),
             recorded=scenario.base,
+            comparison=(
+                None
+                if before is None
+                else diff(before, _side(opened, _called(paths), window), limit)
+            ),
         )
         return build_report(material, program=program())
 
@@ -252,6 +270,57 @@ def _spelled(paths: Paths, scenario: Scenario, window: Window) -> str:
 def _called(paths: Paths) -> str:
     """The paths as one word or a few."""
     return " ".join(str(path) for path in paths)
+
+
+def side(paths: Paths, *, window: Window = WHOLE, options: IngestOptions = DEFAULTS) -> Side:
+    """Read and replay a run as it is, for `diff` and `verify`.
+
+    Raises:
+        UserError: as `analyse`.
+    """
+    with pipeline.open_run(paths, options=options) as run:
+        return _side(run, _called(paths), window)
+
+
+def _side(run: pipeline.Run, name: str, window: Window) -> Side:
+    """An open run as it is compared."""
+    graph, facts = _graph_of(run, window)
+    base, fetching = baseline(graph, facts), find_fetching(run.store)
+    return Side(
+        name=name,
+        graph=graph,
+        facts=facts,
+        baseline=base,
+        reading=read_run(graph, base, facts, fetching),
+        fetching=fetching,
+        frames=host_frames(run.store, graph, facts),
+        failed=_failed(run),
+    )
+
+
+def diff(a: Side, b: Side, limit: Limit | None = None) -> Diff:
+    """What accounts for the difference of two runs; `a` is the baseline.
+
+    Args:
+        a: of `side`.
+        b: of `side`.
+        limit: how much slower `b` may be.
+    """
+    return compared(a, b, limit)
+
+
+def verify(
+    prediction: Answer, run: Side, *, name: str = "prediction", limit: Limit | None = None
+) -> Verification:
+    """How good a prediction was.
+
+    Args:
+        prediction: an answer to a what-if, also one that `read_prediction` reads from a file.
+        run: made later, of `side`.
+        name: of the prediction.
+        limit: how far off it may be.
+    """
+    return verified(prediction, name, run, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.asked import with_what_ifs
 from replay.cli.cmd_check import check
+from replay.cli.cmd_diff import diff
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
@@ -23,6 +24,7 @@ from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
 from replay.cli.cmd_sweep import sweep
 from replay.cli.cmd_tables import tables
+from replay.cli.cmd_verify import verify
 from replay.cli.cmd_whatif import whatif
 from replay.cli.stack import StackedCommand
 
@@ -33,6 +35,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
     ("serve", with_what_ifs(serve, several=False), StackedCommand),
+    ("diff", diff, TyperCommand),
+    ("verify", verify, TyperCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),

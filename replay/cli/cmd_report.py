@@ -30,6 +30,21 @@ def report(
     open_: Annotated[
         bool, typer.Option("--open", help="Show the page in the browser (with -o FILE.html).")
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASELINE",
+            help="An earlier run to compare this one with: all of its steps and ranks.",
+        ),
+    ] = None,
+    max_regression: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMIT",
+            help="How much slower than --against it may be, 5% or 12ms: the report says so. "
+            "(`replay diff` has the exit code.)",
+        ),
+    ] = None,
     steps: options.Steps = None,
     ranks: options.Ranks = None,
     unprofiled_step: options.UnprofiledStep = None,
@@ -44,14 +59,19 @@ def report(
     replay report traces/ -o report.html                   one page to look at and to mail
     replay report traces/ -o report.md                     the same for a pull request
     replay report traces/ --nvlink 1800GBps -o report.json with a what-if, for programs
+    replay report after/ --against before/ -o report.html  with what changed since
     """
     form = _form(output, traces)
     if open_ and form != HTML:
         raise UsageError("--open shows a page", hint="write one: -o report.html")
     from replay import api
     from replay.cli.what_ifs import scenario_in
+    from whatif.compare.gate import parse_limit
     from whatif.postmortem.render.forms import FORMS
 
+    if max_regression is not None and against is None:
+        raise UsageError("--max-regression needs a baseline", hint="--against BASELINE")
+    limit = None if max_regression is None else parse_limit(max_regression, "--max-regression")
     with console.progress() as progress:
         reading = reading_options(
             strict=strict,
@@ -67,6 +87,8 @@ def report(
             window=api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps)),
             unprofiled_step_ns=parse_step_time(unprofiled_step),
             options=reading,
+            against=None if against is None else [against],
+            limit=limit,
         )
     console.report_failed(made.failed)
     content = FORMS[form](made)

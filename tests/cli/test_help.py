@@ -107,12 +107,16 @@ MANY = OPTIONS["whatif"] - {
 }
 """Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
 OPTIONS |= {
-    "report": MANY - {"--format", "--json"} | {"--output", "--open"},
+    "report": MANY - {"--format", "--json"}
+    | {"--output", "--open", "--against", "--max-regression"},
     "levers": MANY,
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
     "serve": MANY - {"--format", "--json"} | {"--port", "--no-open"},
+    "diff": OPTIONS["check"] - {"--unprofiled-step"}
+    | {"--max-regression", "--output", "--steps-b"},
+    "verify": OPTIONS["check"] - {"--unprofiled-step"} | {"--max-error"},
 }
 
 

@@ -39,7 +39,7 @@ SECTIONS: tuple[Callable[[Material], Section], ...] = (
     what_ifs.section,
     comparison.section,
 )
-"""All but page one, written from the findings, and the appendix, written from the other sections."""
+"""All but page one, written from the findings, and the appendix, from the other sections."""
 
 
 def build_report(material: Material, *, program: str) -> Report:

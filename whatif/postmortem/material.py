@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from whatif.compare.contract import Diff
 from whatif.postmortem.replays import Replays
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.answer import Answer
@@ -75,3 +76,5 @@ class Material:
     """Asks what-ifs beside the levers; None where none can be asked."""
     recorded: Recorded = NOTHING_SAID
     """What was said of the recorded machine."""
+    comparison: Diff | None = None
+    """Against a baseline, as B; None where none was given."""

@@ -31,15 +31,24 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
 
 def schema_of(name: str) -> dict[str, Any]:
     """The schema of one kind of document."""
+    return described(name, TITLES[name], STRUCTS[name])
+
+
+def described(name: str, title: str, struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The schema of a struct."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:trace-replay:{name}:1",
-        "title": TITLES[name],
-        **msgspec.json.schema(STRUCTS[name]),
+        "title": title,
+        **msgspec.json.schema(struct),
     }
 
 
 def schema_text(name: str) -> str:
     """The file of that schema."""
-    encoded = msgspec.json.encode(schema_of(name))
-    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+    return as_file(schema_of(name))
+
+
+def as_file(schema: dict[str, Any]) -> str:
+    """A schema as it lies beside the code."""
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"

@@ -1,6 +1,9 @@
-"""Section `comparison`."""
+"""Section `comparison`: this run against a baseline, where one was given."""
 
-from whatif.postmortem.contract import Section
+from whatif.compare.blocks import blocks
+from whatif.compare.contract import Diff
+from whatif.compare.words import explained_words, match_words
+from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 
 KEY = "comparison"
@@ -8,5 +11,28 @@ TITLE = "Comparison"
 
 
 def section(material: Material) -> Section:
-    """Nothing yet but the name."""
-    return Section(key=KEY, title=TITLE, summary=material.name)
+    """Waterfall and tables of the comparison; without a baseline how to give one."""
+    found = material.comparison
+    if found is None:
+        return Section(
+            key=KEY,
+            title=TITLE,
+            summary="No baseline was given.",
+            missing=(
+                Missing(
+                    what="what changed against an earlier run",
+                    how=f"replay report {material.name} --against BASELINE",
+                ),
+            ),
+        )
+    return Section(key=KEY, title=TITLE, summary=_summary(found), blocks=blocks(found))
+
+
+def _summary(found: Diff) -> str:
+    """Verdict, gate, and how far the two can be compared; B is this run."""
+    told = [f"Against `{found.a.name}` (A), this run (B): {found.sentence}"]
+    if found.gate is not None:
+        outcome = "passed" if found.gate.is_passed else "failed"
+        told.append(f"Gate {outcome}: {found.gate.reason}")
+    told += filter(None, [explained_words(found), match_words(found)])
+    return ". ".join(f"{one[0].upper()}{one[1:]}" for one in told) + "."

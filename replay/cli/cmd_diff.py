@@ -1,0 +1,123 @@
+"""`replay diff`: what accounts for the difference of two runs, and a gate for CI."""
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ingest.errors import GateError, UsageError
+from replay.cli import console, options
+from replay.cli.parts import parse_ranks, parse_steps
+from replay.cli.reading import reading_options
+
+if TYPE_CHECKING:
+    from whatif.compare.contract import Diff
+
+
+class DiffFormat(StrEnum):
+    """Forms of a comparison."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+BY_SUFFIX = {
+    ".json": DiffFormat.JSON,
+    ".md": DiffFormat.MARKDOWN,
+    ".txt": DiffFormat.TABLE,
+}
+
+
+def diff(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The baseline: trace file, folder, glob or store.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The run that is judged, likewise.")],
+    max_regression: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMIT",
+            help="How much slower B may be, 5% or 12ms: exit 5 when its mean step is slower by "
+            "more, and by more than steps vary by chance.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write to .md, .json or .txt."),
+    ] = None,
+    steps: options.Steps = None,
+    steps_b: Annotated[
+        str | None,
+        typer.Option(metavar="A:B", help="Those of B, where its numbers are others."),
+    ] = None,
+    ranks: options.Ranks = None,
+    format_: Annotated[
+        DiffFormat, typer.Option("--format", help="How to print the comparison.")
+    ] = DiffFormat.TABLE,
+    json: options.Json = False,
+    strict: options.Strict = False,
+    no_cache: options.NoCache = False,
+    cache_dir: options.CacheDir = None,
+    window: options.Window = None,
+) -> None:
+    """Tell what makes the steps of one run slower or faster than those of another.
+
+    \b
+    replay diff before/ after/                             one screen, the verdict first
+    replay diff before/ after/ --max-regression 5%         exit 5 when it is too slow
+    replay diff before/ after/ -o diff.md                  for a pull request
+
+    Kernels, collectives, copies, idle time by cause and host work, in exposed time: the rows add
+    up to the difference of the mean steps. --steps and --ranks are of both runs.
+    """
+    from replay import api
+    from whatif.compare.gate import parse_limit
+
+    form = _form(output, DiffFormat.JSON if json else format_)
+    limit = None if max_regression is None else parse_limit(max_regression, "--max-regression")
+    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part_b = part if steps_b is None else replace(part, steps=parse_steps(steps_b))
+    with console.progress() as progress:
+        reading = reading_options(
+            strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window, progress=progress
+        )
+        baseline = api.side([a], window=part, options=reading)
+        run = api.side([b], window=part_b, options=reading)
+        found = api.diff(baseline, run, limit)
+    console.report_failed((*baseline.failed, *run.failed))
+    text = _text(found, form)
+    if output is None:
+        console.show(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+        console.show(f"{found.sentence}\n")
+        console.talk(f"written: {output}")
+    if found.gate is not None and not found.gate.is_passed:
+        raise GateError(f"too slow: {found.gate.reason}", hint=found.sentence)
+
+
+def _form(output: Path | None, asked: DiffFormat) -> DiffFormat:
+    """By the name of the file, where there is one."""
+    if output is None:
+        return asked
+    if output.suffix.lower() not in BY_SUFFIX:
+        raise UsageError(
+            f"`{output}`: a comparison is written as {', '.join(BY_SUFFIX)}",
+            hint="for a page: replay report B --against A -o report.html",
+        )
+    return BY_SUFFIX[output.suffix.lower()]
+
+
+def _text(found: "Diff", form: DiffFormat) -> str:
+    from whatif.compare.markdown import render_markdown
+    from whatif.compare.text import render
+    from whatif.report.answer import to_json
+
+    if form is DiffFormat.JSON:
+        return to_json(found).decode()
+    if form is DiffFormat.MARKDOWN:
+        return render_markdown(found)
+    return render(found, width=console.width())
