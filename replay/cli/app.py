@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.asked import with_what_ifs
+from replay.cli.cmd_capture import ProgramCommand, capture
 from replay.cli.cmd_check import check
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
@@ -31,6 +32,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("levers", with_what_ifs(levers, several=False), StackedCommand),
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
+    ("capture", capture, ProgramCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),
