@@ -64,7 +64,7 @@ def wait_for_devices() -> None:
     """
     for name in ("cuda", "xpu"):
         device = getattr(torch, name, None)
-        if device is not None and device.is_available() and device.is_initialized():
+        if device is not None and _is_in_use(device) and not _is_capturing():
             device.synchronize()
 
 
@@ -72,7 +72,7 @@ def may_not_step() -> str:
     """Why this moment is no end of a step; empty where it may be one."""
     if torch.compiler.is_compiling():
         return "the optimizer's step is compiled, so it cannot be seen"
-    if torch.cuda.is_available() and torch.cuda.is_initialized() and _is_capturing():
+    if _is_capturing():
         return "the optimizer's step is inside a CUDA graph, so it cannot be seen"
     if threading.current_thread().name.startswith("Dummy-"):
         return "the optimizer steps in threads of the backward pass"
@@ -80,4 +80,8 @@ def may_not_step() -> str:
 
 
 def _is_capturing() -> bool:
-    return bool(torch.cuda.is_current_stream_capturing())
+    return _is_in_use(torch.cuda) and bool(torch.cuda.is_current_stream_capturing())
+
+
+def _is_in_use(device: Any) -> bool:  # noqa: ANN401  (a module of torch)
+    return bool(device.is_available() and device.is_initialized())
