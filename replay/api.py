@@ -21,7 +21,8 @@ from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
 from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
-from replay.run import Run, Table, describe
+from replay.run import Run, describe
+from replay.table import Table
 from whatif.levers import lever_table
 from whatif.levers import levers as short_levers
 from whatif.many import Ranges
