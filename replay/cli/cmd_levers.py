@@ -3,8 +3,7 @@
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.reading import replayed
 from replay.cli.stack import typed
 
 
@@ -32,23 +31,19 @@ def levers(
     from whatif.report.answer import to_json
     from whatif.report.levers import render_levers
 
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    step_ns = parse_step_time(unprofiled_step)
     asked = scenario_in(typed(ctx))
     with console.progress() as progress:
-        reading = reading_options(
+        run = replayed(
+            traces,
+            asked.base,
+            ranks=ranks,
+            steps=steps,
+            unprofiled_step=unprofiled_step,
             strict=strict,
             no_cache=no_cache,
             cache_dir=cache_dir,
             window=window,
             progress=progress,
-        )
-        run = api.replay_run(
-            traces,
-            recorded=asked.base,
-            window=part,
-            unprofiled_step_ns=step_ns,
-            options=reading,
         )
         answer = api.levers(run, asked)
     console.report_failed(run.reading.failed)

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import replayed
 from replay.cli.stack import typed
 
 
@@ -56,22 +56,18 @@ def solve(
     goal = api.Goal(speedup=speedup, step_ns=parse_step_time(step))
     dial = dial_of(vary, typed(ctx))
     require_use_of_base(typed(ctx), [dial.knob.scenario(1)])
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    step_ns = parse_step_time(unprofiled_step)
     with console.progress() as progress:
-        reading = reading_options(
+        run = replayed(
+            traces,
+            dial.knob.scenario(1).base,
+            ranks=ranks,
+            steps=steps,
+            unprofiled_step=unprofiled_step,
             strict=strict,
             no_cache=no_cache,
             cache_dir=cache_dir,
             window=window,
             progress=progress,
-        )
-        run = api.replay_run(
-            traces,
-            recorded=dial.knob.scenario(1).base,
-            window=part,
-            unprofiled_step_ns=step_ns,
-            options=reading,
         )
         answer = api.solve(run, dial.knob, goal, flag=dial.flag)
     console.report_failed(run.reading.failed)
