@@ -86,7 +86,9 @@ def capture(
         ),
     ] = None,
 ) -> None:
-    """Run a training program unchanged and record some of its steps, on every rank.
+    """Run a training program and record some of its steps.
+
+    The program is not changed, and every rank of it records.
 
     \b
     replay capture -- python train.py --lr 1e-4

@@ -30,7 +30,7 @@ def hardware(
     format_: options.RowsForm = options.RowsFormat.TABLE,
     json: options.Json = False,
 ) -> None:
-    """Show the catalog of accelerators and links that what-ifs use.
+    """Show the accelerators and links that what-ifs know.
 
     \b
     replay hardware list

@@ -20,7 +20,9 @@ def levers(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Rank what would save most: each kind of work 10 % faster, twice as fast, without limit.
+    """Rank what would save most.
+
+    Each kind of work is made 10 % faster, twice as fast, and without limit.
 
     \b
     replay levers traces/                      of the run as it was

@@ -38,14 +38,14 @@ def solve(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Find how much of one what-if a goal needs, or that it cannot be reached.
+    """Find how much of one what-if a goal needs.
+
+    Or tell that it cannot be reached. Other what-ifs on the line are made before.
 
     \b
     replay solve traces/ --speedup 1.3 --vary nvlink
     replay solve traces/ --speedup 0.95 --vary network-scale     how slow may it be
     replay solve traces/ --step 30ms --vary scale:class:host --nvlink 1800GBps
-
-    Other what-ifs on the line are made before.
     """
     from replay import api
     from replay.cli.knobs import dial_of

@@ -61,7 +61,9 @@ def sweep(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Replay a run under every combination of lists of what-ifs.
+    """Replay a run under many what-ifs at once.
+
+    Every combination of their values is replayed.
 
     \b
     replay sweep traces/ --nvlink 450:1800:4 --network-scale 1,2
