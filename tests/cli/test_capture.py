@@ -1,5 +1,7 @@
 """`replay capture` on real programs: what is recorded, what is told, and the exit code."""
 
+import gzip
+import json
 import os
 import signal
 import subprocess
@@ -273,3 +275,31 @@ def test_the_context_manager_records_what_the_script_calls_a_step(tmp_path: Path
     assert "run/rank0.json.gz is written; a step takes" in done.stderr
     assert read_head(tmp_path / "run" / "rank0.json.gz")["metadata"] == {"model": "tiny"}
     assert read_head(tmp_path / "plain" / "rank0.json.gz")["rank"] == 0
+
+
+def _with_head(folder: Path, step_ns: dict[int, object]) -> Path:
+    """The two recorded ranks, with what a recording says of itself in front."""
+    folder.mkdir()
+    for rank, value in step_ns.items():
+        name = f"rank{rank}.json.gz"
+        whole = gzip.decompress((ROOT / "sample_traces/gloo2_cpu" / name).read_bytes()).decode()
+        said = json.dumps({"unprofiled_step_ns": value})
+        text = f'{{"trace_replay": {said},{whole.lstrip()[1:]}'
+        (folder / name).write_bytes(gzip.compress(text.encode(), mtime=0))
+    return folder
+
+
+def test_a_step_measured_without_the_profiler_is_told_with_the_option(
+    run: Run, tmp_path: Path
+) -> None:
+    traces = _with_head(tmp_path / "slow", {0: 20_000_000, 1: 22_000_000})
+    told = "without the profiler a step took 21.00 ms: --unprofiled-step 21.00ms starts from there"
+    assert told in " ".join(run(traces).out.split())
+    assert "without the profiler a step" not in run(traces, "--unprofiled-step", "21ms").out
+
+
+@pytest.mark.parametrize("value", ["soon", -5, 10**12, None], ids=str)
+def test_a_step_that_says_nothing_is_not_told(run: Run, tmp_path: Path, value: object) -> None:
+    outcome = run(_with_head(tmp_path / "odd", {0: value, 1: value}))
+    assert outcome.code == 0
+    assert "without the profiler" not in outcome.out
