@@ -22,9 +22,9 @@ def costs(heads: Sequence[Mapping[str, Any]]) -> str:
     if not told:
         return "no step was measured"
     if not clean_ns or "while" not in told:
-        return f"a step takes {text} the recording; to compare there is nothing"
+        return f"a step took {text} recording; to compare there is nothing"
     more = told["while"] / clean_ns - 1
-    return f"a step takes {text} the recording ({more:+.0%} with the profiler){_drift(told)}"
+    return f"a step took {text}: {more:+.0%} with the profiler{_drift(told)}"
 
 
 def _drift(told: Mapping[str, float]) -> str:
@@ -34,7 +34,7 @@ def _drift(told: Mapping[str, float]) -> str:
     apart = told["after"] / told["before"] - 1
     if abs(apart) < _UNSTEADY_FRAC:
         return ""
-    return f"; after it {apart:+.0%} of before, so steps are not alike"
+    return f"; {apart:+.0%} after against before, so steps are not alike"
 
 
 def unprofiled_step_ns(heads: Sequence[Mapping[str, Any]]) -> float:

@@ -272,7 +272,7 @@ def test_the_context_manager_records_what_the_script_calls_a_step(tmp_path: Path
         check=True,
     )
     assert done.stdout.strip() == "run/rank0.json.gz"
-    assert "run/rank0.json.gz is written; a step takes" in done.stderr
+    assert "run/rank0.json.gz is written; a step took" in done.stderr
     assert read_head(tmp_path / "run" / "rank0.json.gz")["metadata"] == {"model": "tiny"}
     assert read_head(tmp_path / "plain" / "rank0.json.gz")["rank"] == 0
 

@@ -23,13 +23,12 @@ ASKED = Settings(folder="traces/run")
     [
         (
             SLOWED,
-            "a step takes 400 ms before, 500 ms while, 400 ms after the recording "
-            "(+25% with the profiler)",
+            "a step took 400 ms before, 500 ms while, 400 ms after: +25% with the profiler",
             " --unprofiled-step 400ms",
         ),
         (
             {"step_ns": {"before": 1_234_567, "while": 1_240_000}, "unprofiled_step_ns": 1_234_567},
-            "a step takes 1.23 ms before, 1.24 ms while the recording (+0% with the profiler)",
+            "a step took 1.23 ms before, 1.24 ms while: +0% with the profiler",
             "",
         ),
         (
@@ -37,13 +36,13 @@ ASKED = Settings(folder="traces/run")
                 "step_ns": {"before": 10_000_000, "while": 15_000_000, "after": 20_000_000},
                 "unprofiled_step_ns": 15_000_000,
             },
-            "a step takes 10 ms before, 15 ms while, 20 ms after the recording "
-            "(+0% with the profiler); after it +100% of before, so steps are not alike",
+            "a step took 10 ms before, 15 ms while, 20 ms after: +0% with the profiler; "
+            "+100% after against before, so steps are not alike",
             "",
         ),
         (
             {"step_ns": {"while": 1_000_000}},
-            "a step takes 1 ms while the recording; to compare there is nothing",
+            "a step took 1 ms while recording; to compare there is nothing",
             "",
         ),
         ({"step_ns": {}}, "no step was measured", ""),
@@ -71,8 +70,7 @@ def test_the_next_line_to_type_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     told = story(ran, Settings(folder=str(path.parent)))
     assert told.splitlines()[1:] == [
         "recorded   1 file in 'my run', 0.0 MB",
-        "cost       a step takes 400 ms before, 500 ms while, 400 ms after the recording "
-        "(+25% with the profiler)",
+        "cost       a step took 400 ms before, 500 ms while, 400 ms after: +25% with the profiler",
         "next       replay 'my run' --unprofiled-step 400ms",
     ]
 
