@@ -98,7 +98,7 @@ def capture(
 
     Needs torch where the program runs. The program's exit code is handed on.
     """
-    from replay.recording.launch import run
+    from replay.recording.launch import run, traces_in
     from replay.recording.settings import Settings
     from replay.recording.story import story
 
@@ -115,7 +115,7 @@ def capture(
         ranks=parse_ranks(ranks),
         metadata=_facts(metadata or []),
     )
-    if any(folder.glob("rank*.json*")):
+    if traces_in(folder):
         raise UsageError(
             f"`{folder}` holds the traces of another run", hint="give -o another folder"
         )

@@ -11,7 +11,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 
 from .notes import Note, write_note
-from .profiling import may_not_step
+from .profiling import before_any_starts, may_not_step
 from .session import Session, tell
 from .settings import FORWARD, Settings
 
@@ -27,6 +27,7 @@ def count_steps(settings: Settings) -> None:
             steps.watch_forward()
         else:
             steps.watch_optimizer()
+        before_any_starts(steps.session.give_way)
         atexit.register(steps.finish)
         write_note(settings.notes, Note())
     except Exception as error:  # the program must go on, whatever this torch lacks
@@ -38,7 +39,7 @@ class _Steps:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._session = Session(settings)
+        self.session = Session(settings)
         self._pid = os.getpid()
         self._counted: Callable[[], object | None] = lambda: None
         self._is_started = False
@@ -100,21 +101,33 @@ class _Steps:
         if hindrance:
             self._hindrance = hindrance
         elif self._is_started:
-            self._session.step()
+            self.session.step()
         else:
             self._is_started = True
-            self._session.start()
+            self.session.start()
 
     def finish(self) -> None:
         """The process ends."""
         if os.getpid() != self._pid:
             return
-        self._session.close()
-        note = self._session.note
-        if not self._is_started:
-            seen = "forward pass of a module" if self._settings.counted == FORWARD else "optimizer"
-            note = Note(reason=self._hindrance or f"no {seen} was seen")
+        self.session.close()
+        note = self.session.note
+        if not self._is_started and not note.reason:
+            note = self._nothing_seen()
         try:
             write_note(self._settings.notes, note)
         except OSError as error:
             tell(f"no note of this process: {error}")
+
+    def _nothing_seen(self) -> Note:
+        """No step ever ended."""
+        if self._hindrance:
+            advice = "Use replay.capture in the script, and call its step() where a step ends."
+            return Note(reason=self._hindrance, advice=advice)
+        if self._settings.counted == FORWARD:
+            return Note(reason="no forward pass of a module was seen")
+        return Note(
+            reason="no optimizer was seen",
+            advice="Without an optimizer (inference): --step-is forward. Where its step is "
+            "compiled or inside a CUDA graph: replay.capture in the script.",
+        )

@@ -27,11 +27,8 @@ class Ran:
     """Its exit code; 128 + the signal that ended it."""
     notes: tuple[Note, ...]
     """Of the processes that loaded torch, by rank."""
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The traces."""
-        return tuple(Path(note.file) for note in self.notes if note.file)
+    files: tuple[Path, ...]
+    """The traces; plain ones are of processes that ended before they could compress them."""
 
 
 def run(command: Sequence[str], settings: Settings) -> Ran:
@@ -46,8 +43,15 @@ def run(command: Sequence[str], settings: Settings) -> Ran:
         with _handed_on(process):
             code = process.wait()
         return Ran(
-            code=_SIGNALLED - code if code < 0 else code, notes=tuple(read_notes(Path(notes)))
+            code=_SIGNALLED - code if code < 0 else code,
+            notes=tuple(read_notes(Path(notes))),
+            files=tuple(traces_in(Path(settings.folder))),
         )
+
+
+def traces_in(folder: Path) -> list[Path]:
+    """The files of ranks; none that are still being written."""
+    return sorted([*folder.glob("rank*.json"), *folder.glob("rank*.json.gz")])
 
 
 def environment(given: Mapping[str, str], settings: Settings) -> dict[str, str]:

@@ -17,6 +17,8 @@ class Note:
     """The trace; empty where there is none."""
     reason: str = ""
     """Why there is none, or less than asked."""
+    advice: str = ""
+    """What would record something."""
 
 
 def write_note(folder: str, note: Note) -> None:

@@ -1,5 +1,6 @@
 """torch's profiler with the options that the analyzer needs, whatever torch's version."""
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -66,6 +67,23 @@ def wait_for_devices() -> None:
         device = getattr(torch, name, None)
         if device is not None and _is_in_use(device) and not _is_capturing():
             device.synchronize()
+
+
+def another_is_on() -> bool:
+    """Any profiler of torch records on this thread."""
+    return bool(torch.autograd._profiler_enabled())
+
+
+def before_any_starts(call: Callable[[object], None]) -> None:
+    """Call with each profiler of torch right before it starts."""
+    for kind in (profiler._KinetoProfile, profiler.profile):
+        start = vars(kind)["start"]
+
+        def announced(self: object, _start: Callable[[object], None] = start) -> None:
+            call(self)
+            _start(self)
+
+        kind.start = functools.wraps(start)(announced)
 
 
 def may_not_step() -> str:

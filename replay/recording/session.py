@@ -10,10 +10,10 @@ from typing import Any
 from .head import compress
 from .notes import Note
 from .place import Place, place, reserve
-from .profiling import make_profiler, wait_for_devices
+from .profiling import another_is_on, make_profiler, wait_for_devices
 from .settings import MEASURED_STEPS, SETTLING_STEPS, Settings
 from .spoken import costs
-from .stopwatch import Stopwatch, Timed
+from .stopwatch import Stopwatch, Timed, clean_step
 
 VERSION = 1
 """Of the head that is written."""
@@ -55,6 +55,7 @@ class Session:
         self._tell = telling
         self._pid = os.getpid()
         self._is_running = False
+        self._is_refused = False
         self._done = 0
         self._profiler: Any = None
         self._raw: Path | None = None
@@ -67,6 +68,8 @@ class Session:
         """The trace, once it is written."""
         self.reason = ""
         """Why there is none, or less than asked."""
+        self.advice = ""
+        """What would record something; empty where nobody knows."""
 
     def start(self) -> None:
         """The first step begins now."""
@@ -77,6 +80,16 @@ class Session:
         if self._is_running and os.getpid() == self._pid:
             self._guarded(self._step)
 
+    def give_way(self, other: object) -> None:
+        """Another profiler is about to start: torch has one at a time, the program's own first."""
+        if other is self._profiler or self._raw is not None or os.getpid() != self._pid:
+            return
+        self._is_running, self._is_refused = False, True
+        self.reason = "the program starts a profiler of its own"
+        self.advice = "Switch it off to record here, or give its traces to replay."
+        self._tell(f"not recording: {self.reason}")
+        self._drop_profiler()
+
     def close(self) -> None:
         """Write what there is; later calls of anything do nothing."""
         if self._is_running and os.getpid() == self._pid:
@@ -86,7 +99,13 @@ class Session:
     def note(self) -> Note:
         """What became of it."""
         file = "" if self.path is None else str(self.path)
-        return Note(rank=self._place.rank, steps=self._done, file=file, reason=self.reason)
+        return Note(
+            rank=self._place.rank,
+            steps=self._done,
+            file=file,
+            reason=self.reason,
+            advice=self.advice,
+        )
 
     def _guarded(self, action: Callable[[], None]) -> None:
         """Any error at all: the training must go on, whatever torch's version raises."""
@@ -120,6 +139,8 @@ class Session:
             self._tell(f"the profiler could not be stopped: {error}")
 
     def _start(self) -> None:
+        if self._is_refused:
+            return
         self._place = place()
         ranks = self._settings.ranks
         if ranks is not None and self._place.rank not in ranks:
@@ -135,12 +156,24 @@ class Session:
         self._done += 1
         self._measure()
         if self._profiler is not None:
+            self._require_no_other()
             self._profiler.step()
             if self._done == asked.needed:
                 self._drop_profiler()
         self._mark()
         if self._done == asked.needed + SETTLING_STEPS + MEASURED_STEPS:
             self._close()
+
+    def _require_no_other(self) -> None:
+        """Ours must not start while another is on: ending it then would end the other.
+
+        Raises:
+            RuntimeError: one is on.
+        """
+        begins = self._done in {self._settings.skip, self._settings.skip + self._settings.warmup}
+        if begins and another_is_on():
+            self._profiler = None
+            raise RuntimeError("another profiler is on")
 
     def _measure(self) -> None:
         """Stop the watches whose steps end here, before the profiler changes what it does."""
@@ -180,6 +213,11 @@ class Session:
                 f"it ended after {self._done} steps; recording begins after "
                 f"{self._settings.skip + self._settings.warmup}"
             )
+            self.advice = (
+                f"--skip {self._settings.skip}, --warmup {self._settings.warmup} and --steps "
+                f"{self._settings.steps} take {self._settings.needed} steps after the first; "
+                f"{self._done} were there. Make them smaller."
+            )
             if not self._settings.notes:
                 self._tell(f"nothing recorded: {self.reason}")
             return
@@ -193,7 +231,7 @@ class Session:
 
     def _head(self) -> dict[str, Any]:
         asked = self._settings
-        clean = [self._timed[name] for name in ("before", "after") if name in self._timed]
+        clean = clean_step(self._timed.get("before"), self._timed.get("after"))
         head: dict[str, Any] = {
             "version": VERSION,
             "rank": self._place.rank,
@@ -203,8 +241,7 @@ class Session:
             "writing_ns": self._writing_ns,
             "metadata": dict(asked.metadata),
         }
-        if clean:
-            together = clean[0] if len(clean) == 1 else clean[0].together(clean[1])
-            head["unprofiled_step_ns"] = together.mean_ns
-            head["unprofiled_steps"] = together.steps
+        if clean is not None:
+            head["unprofiled_step_ns"] = clean.mean_ns
+            head["unprofiled_steps"] = clean.steps
         return head

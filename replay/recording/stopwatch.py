@@ -22,6 +22,24 @@ class Timed:
         return Timed(self.steps + other.steps, self.total_ns + other.total_ns)
 
 
+APART_FRAC = 0.1
+"""Steps before and after that differ by more are not alike."""
+
+
+def clean_step(before: Timed | None, after: Timed | None) -> Timed | None:
+    """The step without the profiler: both together, or the faster where they are not alike.
+
+    What else falls into steps (an evaluation, a checkpoint, a new epoch, another user of the
+    machine) only makes them longer.
+    """
+    there = sorted((one for one in (before, after) if one is not None), key=lambda one: one.mean_ns)
+    if not there:
+        return None
+    if len(there) == 1 or there[1].mean_ns > there[0].mean_ns * (1 + APART_FRAC):
+        return there[0]
+    return there[0].together(there[1])
+
+
 class Stopwatch:
     """Runs from one step boundary to another."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from .head import read_head
 from .launch import Ran
 from .notes import Note
-from .settings import OPTIMIZER, Settings
+from .settings import Settings
 from .spoken import costs, unprofiled_option
 
 _SHOWN = 3
@@ -16,7 +16,7 @@ _SHOWN = 3
 
 def story(ran: Ran, asked: Settings) -> str:
     """Lines for the person."""
-    lines = _recorded(ran.files, asked) if ran.files else _nothing(ran.notes, asked)
+    lines = _recorded(ran.files, asked) if ran.files else _nothing(ran.notes)
     short = [note for note in ran.notes if note.reason and note.steps and ran.files]
     lines += [f"rank {note.rank}: {note.reason}" for note in short[:_SHOWN]]
     if len(short) > _SHOWN:
@@ -39,28 +39,13 @@ def _recorded(files: Sequence[Path], asked: Settings) -> list[str]:
     ]
 
 
-def _nothing(notes: Sequence[Note], asked: Settings) -> list[str]:
+def _nothing(notes: Sequence[Note]) -> list[str]:
     if not notes:
         return [
             "nothing recorded: no Python process that imports torch was seen",
             "The program is reached by PYTHONPATH: python -E, -I and -S ignore it, and containers,",
             "ssh, Ray and other machines do not take it over. Use replay.capture in the script.",
         ]
-    reasons = dict.fromkeys(note.reason or "it was killed before it could tell" for note in notes)
-    most = max(note.steps for note in notes)
-    return [*(f"nothing recorded: {reason}" for reason in reasons), _advice(most, asked)]
-
-
-def _advice(steps: int, asked: Settings) -> str:
-    """What would have recorded something."""
-    if steps:
-        return (
-            f"--skip {asked.skip}, --warmup {asked.warmup} and --steps {asked.steps} take "
-            f"{asked.needed} steps after the first; {steps} were there. Make them smaller."
-        )
-    if asked.counted == OPTIMIZER:
-        return (
-            "Without an optimizer (inference): --step-is forward. Where its step is compiled or "
-            "inside a CUDA graph: replay.capture in the script."
-        )
-    return "Use replay.capture in the script, and call its step() where a step ends."
+    told = [note.reason or "it was killed before it could tell" for note in notes]
+    reasons = [f"nothing recorded: {reason}" for reason in dict.fromkeys(told)]
+    return [*reasons, *dict.fromkeys(note.advice for note in notes if note.advice)]

@@ -163,6 +163,36 @@ def test_a_program_that_ends_while_recording_keeps_the_steps_it_had(
     assert made[0].stops == 1
 
 
+def test_a_profiler_that_is_on_already_is_neither_disturbed_nor_ended(
+    made: list[FakeProfiler], told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Session(Settings(folder=str(tmp_path)), telling=told.append)
+    recording.start()
+    for done in range(40):
+        monkeypatch.setattr(session, "another_is_on", lambda done=done: done == 12)
+        recording.step()
+    assert told == ["recording given up, the program goes on: RuntimeError: another profiler is on"]
+    assert (made[0].steps, made[0].stops) == (12, 0)
+
+
+@pytest.mark.parametrize("steps_before", [0, 5, 14])
+def test_recording_gives_way_to_a_profiler_of_the_program(
+    made: list[FakeProfiler], told: list[str], tmp_path: Path, steps_before: int
+) -> None:
+    recording = Session(Settings(folder=str(tmp_path)), telling=told.append)
+    if steps_before:
+        recording.start()
+        recording.give_way(made[0])  # its own is no other
+    for _ in range(steps_before):
+        recording.step()
+    recording.give_way(object())
+    recording.start()
+    recording.step()
+    assert told == ["not recording: the program starts a profiler of its own"]
+    assert [profiler.stops for profiler in made] == [1] * bool(steps_before)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_rank_that_is_not_asked_for_records_nothing(
     made: list[FakeProfiler], told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

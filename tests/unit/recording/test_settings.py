@@ -119,6 +119,27 @@ def test_a_mean_step_is_time_over_steps() -> None:
     assert timed.together(stopwatch.Timed(2, 100_000)).mean_ns == 20_000
 
 
+@pytest.mark.parametrize(
+    ("before_ns", "after_ns", "expected"),
+    [
+        (None, None, None),
+        (100, None, (5, 100)),
+        (100, 108, (10, 104)),
+        (100, 120, (5, 100)),
+        (9_000, 100, (5, 100)),
+    ],
+)
+def test_what_makes_steps_longer_does_not_count_as_the_step_without_the_profiler(
+    before_ns: int | None, after_ns: int | None, expected: tuple[int, int] | None
+) -> None:
+    before, after = (
+        None if mean_ns is None else stopwatch.Timed(5, 5 * mean_ns)
+        for mean_ns in (before_ns, after_ns)
+    )
+    clean = stopwatch.clean_step(before, after)
+    assert (clean and (clean.steps, clean.mean_ns)) == expected
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_an_older_python_can_read_the_module(path: Path) -> None:
     """The training may run in another environment, from Python 3.10 on."""
