@@ -121,4 +121,4 @@ def profiler(  # noqa: PLR0913  (one per option)
     def save(recorded: Any) -> None:  # noqa: ANN401  (torch's, of any version)
         write(recorded, settings)
 
-    return make_profiler(settings, ready=save)
+    return make_profiler(settings, ready=save, file_only=False)

@@ -25,6 +25,7 @@ OUTSIDE = {
 }
 """Documents beside the folder of the site, and the pages that they are."""
 _LINK = re.compile(r"(?<!!)\[(?P<words>(?:[^\[\]]|\[[^\]]*\])+)\]\((?P<target>[^)\s]+)\)")
+_WORDS_OF_CODE = re.compile(r"`[^`\n]+`")
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -50,7 +51,9 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def _linked(text: str, source: str) -> str:
-    return _LINK.sub(lambda link: _one(link, source), text)
+    """Links as the site has them; a pipe in code needs no escape in its tables."""
+    plain = _WORDS_OF_CODE.sub(lambda code: code.group().replace(r"\|", "|"), text)
+    return _LINK.sub(lambda link: _one(link, source), plain)
 
 
 def _one(link: re.Match[str], source: str) -> str:

@@ -22,12 +22,15 @@ events for Python, which nobody here asks for.
 """
 
 
-def make_profiler(settings: Settings, *, ready: Callable[[Any], None]) -> profiler.profile:
+def make_profiler(
+    settings: Settings, *, ready: Callable[[Any], None], file_only: bool = True
+) -> profiler.profile:
     """A `torch.profiler.profile` that records once, by its `step()`; enter it, or `start()` it.
 
     Args:
         settings: skip, warm-up and recorded steps, and what is recorded.
         ready: is called with the profiler when the last step is recorded.
+        file_only: nobody asks the profiler for its events in Python, which takes time to make.
     """
     return profiler.profile(
         schedule=profiler.schedule(
@@ -41,18 +44,18 @@ def make_profiler(settings: Settings, *, ready: Callable[[Any], None]) -> profil
         record_shapes=settings.shapes,
         profile_memory=settings.memory,
         with_stack=settings.stacks,
-        experimental_config=_experimental(settings),
+        experimental_config=_experimental(file_only=file_only and not settings.stacks),
     )
 
 
-def _experimental(settings: Settings) -> Any:  # noqa: ANN401  (a type that torch keeps private)
-    """The options that this torch knows; stacks need the events for Python."""
+def _experimental(*, file_only: bool) -> Any:  # noqa: ANN401  (a type that torch keeps private)
+    """The options that this torch knows; stacks need the events for Python, too."""
     config = getattr(torch._C._profiler, "_ExperimentalConfig", None)
     if config is None:
         return None
     for names in _OPTIONS_BY_AGE:
         try:
-            return config(**{name: name != "trace_only" or not settings.stacks for name in names})
+            return config(**{name: name != "trace_only" or file_only for name in names})
         except TypeError:
             continue
     return None

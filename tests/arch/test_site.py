@@ -56,6 +56,7 @@ def test_links_to_code_are_words_and_links_to_pages_lead_there(site: Path) -> No
     page = (site / "what-if.html").read_text(encoding="utf-8")
     assert "replay/engine/settle.py" in page
     assert 'href="../replay' not in page
+    assert "<code>--in-network on|off</code>" in page
     tour = (site / "packages" / "changelog.html").read_text(encoding="utf-8")
     assert 'href="../what-if.html"' in tour
     for path in site.rglob("*.html"):

@@ -239,11 +239,17 @@ def test_an_older_torch_is_asked_for_what_it_knows(
         return options
 
     monkeypatch.setattr(profiling.torch._C._profiler, "_ExperimentalConfig", config)
-    assert profiling._experimental(Settings(folder="x")) == expected
+    assert profiling._experimental(file_only=True) == expected
 
 
-def test_stacks_need_what_trace_only_leaves_out() -> None:
-    assert profiling._experimental(Settings(folder="x", stacks=True)).trace_only is False
+@pytest.mark.parametrize(("stacks", "file_only"), [(True, True), (False, False)])
+def test_stacks_and_tables_need_what_trace_only_leaves_out(
+    *, stacks: bool, file_only: bool
+) -> None:
+    made = profiling.make_profiler(
+        Settings(folder="x", stacks=stacks), ready=lambda _: None, file_only=file_only
+    )
+    assert not getattr(made.experimental_config, "trace_only", False)
 
 
 def test_no_step_ends_inside_a_cuda_graph_and_no_device_is_waited_for_there(

@@ -4,6 +4,7 @@ import ast
 import gzip
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -138,6 +139,18 @@ def test_what_makes_steps_longer_does_not_count_as_the_step_without_the_profiler
     )
     clean = stopwatch.clean_step(before, after)
     assert (clean and (clean.steps, clean.mean_ns)) == expected
+
+
+def test_a_script_that_imports_the_door_loads_nothing_heavy() -> None:
+    code = "import sys, replay.capture; print(*sorted({n.partition('.')[0] for n in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PACKAGE.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {"torch", "numpy", "duckdb", "numba", "ingest", "whatif"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
