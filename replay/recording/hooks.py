@@ -22,6 +22,7 @@ def count_steps(settings: Settings) -> None:
     Whatever goes wrong is told, and the program goes on.
     """
     try:
+        may_not_step()  # what this torch lacks shows here, not in the first step
         steps = _Steps(settings)
         if settings.counted == FORWARD:
             steps.watch_forward()
@@ -44,6 +45,7 @@ class _Steps:
         self._counted: Callable[[], object | None] = lambda: None
         self._is_started = False
         self._is_inside = False
+        self._is_broken = False
         self._hindrance = ""
 
     def watch_optimizer(self) -> None:
@@ -67,7 +69,7 @@ class _Steps:
                     outcome = step(optimizer, *args, **named)
                 finally:
                     self._is_inside = False
-                self._optimizer_stepped(optimizer)
+                self._safely(lambda: self._optimizer_stepped(optimizer))
                 return outcome
 
             return counted
@@ -92,7 +94,18 @@ class _Steps:
         module.register_forward_hook(self._forward_ended)
 
     def _forward_ended(self, *_: object) -> None:
-        self._ended()
+        self._safely(self._ended)
+
+    def _safely(self, action: Callable[[], None]) -> None:
+        """Any error at all is told once, and then nothing is watched: the program goes on."""
+        if self._is_broken:
+            return
+        try:
+            action()
+        except Exception as error:
+            self._is_broken = True
+            self._hindrance = f"{type(error).__name__}: {error}"
+            tell(f"steps are no longer counted, the program goes on: {self._hindrance}")
 
     def _ended(self) -> None:
         if os.getpid() != self._pid:

@@ -8,6 +8,8 @@ from .stopwatch import APART_FRAC
 
 _WORTH_TELLING_FRAC = 0.02
 """Two measurements of a step differ by so much without any cause."""
+_MOST_TIMES = 5
+"""A step that the profiler makes so many times as long is met by no replay."""
 _THREE_DIGITS = 100
 
 
@@ -47,7 +49,9 @@ def unprofiled_option(heads: Sequence[Mapping[str, Any]]) -> str:
     """` --unprofiled-step 412.3ms` where the profiler slowed the steps down, else nothing."""
     clean_ns = unprofiled_step_ns(heads)
     slow = [head["step_ns"]["while"] for head in heads if "while" in head.get("step_ns", {})]
-    if not clean_ns or not slow or median(slow) < clean_ns * (1 + _WORTH_TELLING_FRAC):
+    if not clean_ns or not slow:
+        return ""
+    if not 1 + _WORTH_TELLING_FRAC <= median(slow) / clean_ns <= _MOST_TIMES:
         return ""
     return f" --unprofiled-step {_ms(clean_ns).replace(' ', '')}"
 

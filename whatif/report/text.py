@@ -22,6 +22,8 @@ LACKS_SHOWN = 3
 NOTABLE_FRAC = 0.02
 """A rank is told where its step is this far from the median rank's."""
 RANKS_SHOWN = 4
+_LEAST_CLEAN_FRAC = 0.2
+"""A step without the profiler that is shorter is met by no replay."""
 _SAME_STEP_FRAC = NOTABLE_FRAC
 """Two measurements of a step differ by so much by themselves."""
 RECORDED = "distributedInfo"
@@ -320,7 +322,10 @@ def _clean_step(findings: Findings) -> Iterator[str]:
     """The option that takes the profiler's cost out, where the recording says what it is."""
     clean_ns = findings.reading.clean_step_ns
     measured_ns = findings.baseline.measured.mean_ns
-    if clean_ns is None or findings.unprofiled or clean_ns >= measured_ns * (1 - _SAME_STEP_FRAC):
+    if clean_ns is None or findings.unprofiled:
+        return
+    most_ns = measured_ns * (1 - _SAME_STEP_FRAC)
+    if not measured_ns * _LEAST_CLEAN_FRAC <= clean_ns < most_ns:
         return
     option = f"--unprofiled-step {format_ms(clean_ns).replace(' ', '').replace(',', '')}"
     yield f"without the profiler a step took {format_ms(clean_ns)}: {option} starts from there"

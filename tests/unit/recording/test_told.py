@@ -41,6 +41,11 @@ ASKED = Settings(folder="traces/run")
             " --unprofiled-step 10ms",
         ),
         (
+            {"step_ns": {"before": 1_000_000, "while": 6_000_000}, "unprofiled_step_ns": 1_000_000},
+            "a step took 1 ms before, 6 ms while: +500% with the profiler",
+            "",
+        ),
+        (
             {"step_ns": {"while": 1_000_000}},
             "a step took 1 ms while recording; to compare there is nothing",
             "",
