@@ -18,12 +18,14 @@ from replay.graph.build import build
 from replay.graph.facts import GraphFacts
 from replay.queries.load import Value
 from replay.results.causes import find_fetching
+from replay.results.clean_step import measured_without_profiler
 from replay.results.fidelity import Baseline, baseline
 from replay.results.flops import find_flops
 from replay.results.frames import host_frames
 from replay.results.kernel_work import find_kernel_work
 from replay.results.metrics import breakdown
-from replay.run import Run, Table, describe
+from replay.run import Run, describe
+from replay.table import Table
 from whatif.compare.contract import Diff
 from whatif.compare.diff import diff as compared
 from whatif.compare.gate import Limit
@@ -530,6 +532,7 @@ def _reading(run: pipeline.Run) -> Reading:
         store_bytes=run.bytes_on_disk,
         is_cached=run.cached,
         seconds=0.0,
+        clean_step_ns=measured_without_profiler(run.store),
     )
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ingest import pipeline
 from ingest.errors import TraceError, UsageError, nearest
@@ -12,6 +11,7 @@ from ingest.store import Frame, LazyFrame, Store
 from replay.queries import load
 from replay.queries.load import Value
 from replay.results.tables import fill_results, results_version
+from replay.table import Table
 
 _WORTH_TELLING = 5_000_000
 """Events whose graph takes seconds."""
@@ -24,18 +24,6 @@ COLUMNS = """
     SELECT column_name AS name, data_type AS type, comment
     FROM duckdb_columns() WHERE schema_name = 'main' AND table_name = $1 ORDER BY column_index
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Rows of a query with their column names."""
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    failed: tuple[tuple[str, str], ...] = ()
-    """File and reason of those that could not be read, so the rows lack them."""
-    left_out: int = 0
-    """Rows that the query has beyond these."""
 
 
 class Run:

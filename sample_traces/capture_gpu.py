@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from published import publish
 from torch import nn
-from torch.profiler import ProfilerActivity, profile, schedule
+
+from replay.capture import capture
 
 LAYERS = 4
 WIDTH = 1_024
@@ -38,9 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return NO_GPU
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        raw = Path(scratch) / "trace.json"
-        _record(raw)
-        publish(raw, folder / "single_gpu.json.gz")
+        publish(_record(Path(scratch)), folder / "single_gpu.json.gz")
     return 0
 
 
@@ -57,20 +56,13 @@ def _decoder() -> nn.ModuleDict:
     )
 
 
-def _record(path: Path) -> None:
+def _record(scratch: Path) -> Path:
     torch.manual_seed(0)
     device = torch.device("cuda")
     model = _decoder().to(device, torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     mask = nn.Transformer.generate_square_subsequent_mask(TOKENS, device, torch.bfloat16)
-    sync_events = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
-    with profile(
-        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-        schedule=schedule(wait=0, warmup=WARM_UP_STEPS, active=RECORDED_STEPS),
-        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path)),
-        record_shapes=True,
-        experimental_config=sync_events,
-    ) as profiler:
+    with capture(scratch, skip=0, warmup=WARM_UP_STEPS, steps=RECORDED_STEPS) as recording:
         for _ in range(WARM_UP_STEPS + RECORDED_STEPS):
             tokens = torch.randint(VOCABULARY, (BATCH, TOKENS + 1)).pin_memory()
             tokens = tokens.to(device, non_blocking=True)
@@ -81,7 +73,10 @@ def _record(path: Path) -> None:
             torch.autograd.backward(loss)
             optimizer.step()
             loss.item()
-            profiler.step()
+            recording.step()
+    if recording.path is None:
+        raise RuntimeError(recording.reason)
+    return recording.path
 
 
 if __name__ == "__main__":

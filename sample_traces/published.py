@@ -10,8 +10,8 @@ NAMES_OF_MACHINE_OR_RUN = ("host_name", "trace_id")
 
 
 def publish(raw: Path, path: Path) -> None:
-    """Write the Kineto file `raw` to `path` (gzip), without what names the machine or the run."""
-    trace: dict[str, Any] = json.loads(raw.read_text(), parse_float=Decimal)
+    """Write the recorded `raw` (gzip) to `path`, without what names the machine or the run."""
+    trace: dict[str, Any] = json.loads(gzip.decompress(raw.read_bytes()), parse_float=Decimal)
     for key in NAMES_OF_MACHINE_OR_RUN:
         trace.pop(key, None)
     trace["traceName"] = path.name.removesuffix(".gz")

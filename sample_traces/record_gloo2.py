@@ -18,7 +18,8 @@ import torch.distributed as dist
 from published import publish
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.profiler import ProfilerActivity, profile, schedule
+
+from replay.capture import capture
 
 RANKS = 2
 WIDTH = 384
@@ -55,22 +56,20 @@ def _train(rank: int, scratch: Path, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=RANKS)
     model = DistributedDataParallel(_model(), bucket_cap_mb=BUCKET_MB)
     optimizer = torch.optim.AdamW(model.parameters())
-    raw = scratch / f"rank{rank}.json"
-    with profile(
-        activities=[ProfilerActivity.CPU],
-        schedule=schedule(wait=0, warmup=WARM_UP_STEPS, active=RECORDED_STEPS),
-        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(raw)),
-        record_shapes=True,
-    ) as profiler:
+    with capture(
+        scratch / "traces", skip=0, warmup=WARM_UP_STEPS, steps=RECORDED_STEPS
+    ) as recording:
         for _ in range(WARM_UP_STEPS + RECORDED_STEPS):
             optimizer.zero_grad()
             inputs = torch.randn(BATCH, WIDTH)
             loss = nn.functional.mse_loss(model(inputs), inputs)
             torch.autograd.backward(loss)
             optimizer.step()
-            profiler.step()
+            recording.step()
     dist.destroy_process_group()
-    publish(raw, folder / f"rank{rank}.json.gz")
+    if recording.path is None:
+        raise RuntimeError(recording.reason)
+    publish(recording.path, folder / f"rank{rank}.json.gz")
 
 
 def _model() -> nn.Module:

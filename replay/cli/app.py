@@ -10,7 +10,9 @@ from typer.core import TyperCommand
 from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.asked import with_what_ifs
+from replay.cli.cmd_capture import ProgramCommand, capture
 from replay.cli.cmd_check import check
+from replay.cli.cmd_completion import completion
 from replay.cli.cmd_diff import diff
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
@@ -26,6 +28,7 @@ from replay.cli.cmd_sweep import sweep
 from replay.cli.cmd_tables import tables
 from replay.cli.cmd_verify import verify
 from replay.cli.cmd_whatif import whatif
+from replay.cli.helping import GroupedCommands, help_of
 from replay.cli.stack import StackedCommand
 
 COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
@@ -37,6 +40,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("serve", with_what_ifs(serve, several=False), StackedCommand),
     ("diff", diff, TyperCommand),
     ("verify", verify, TyperCommand),
+    ("capture", capture, ProgramCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),
@@ -45,6 +49,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("queries", queries, TyperCommand),
     ("check", check, TyperCommand),
     ("hardware", hardware, TyperCommand),
+    ("completion", completion, ProgramCommand),
 )
 DEFAULT = "whatif"
 OWN_OPTIONS = ("--help", "--version")
@@ -52,13 +57,22 @@ OWN_OPTIONS = ("--help", "--version")
 default command that runs."""
 
 WELCOME = """\
-replay answers what-if questions from PyTorch profiler traces.
+replay answers what-if questions from PyTorch profiler (Kineto) traces.
 
-  replay trace.json                        replay a run, tell where its step goes
-  replay traces/ --nvlink 900GBps          the same run with another link between GPUs
-  replay traces/ --scale class:gemm=0.5    with matrix products twice as fast
-  replay sql traces/ "SELECT ..."          the trace as tables
-  replay --help                            all commands"""
+To try it, from a clone of the repository:
+  replay sample_traces/ddp8_h100 --nvlink 1800GBps
+
+With a trace of your own, or a folder with one file per rank (.json, .json.gz):
+  replay traces/                             where a step goes, and what would help
+  replay traces/ --nvlink 900GBps            the same run with another link between GPUs
+  replay traces/ --scale class:gemm=0.5      with matrix products twice as fast
+  replay report traces/ -o report.html       all of it as a page to look at and to mail
+  replay sql traces/ "SELECT ..."            the trace as tables
+
+Without a trace:
+  replay capture -- python train.py          record one; docs/recording.md has your framework
+
+replay --help has all commands."""
 
 
 def _version(*, wanted: bool) -> None:
@@ -96,6 +110,7 @@ def make_app() -> typer.Typer:
     """The commands of the list, under one app."""
     app = typer.Typer(
         name="replay",
+        cls=GroupedCommands,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -103,7 +118,8 @@ def make_app() -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_top)
     for name, function, kind in COMMANDS:
-        app.command(name, cls=kind)(function)
+        told = help_of(function)
+        app.command(name, cls=kind, help=told.help, epilog=told.epilog)(function)
     return app
 
 

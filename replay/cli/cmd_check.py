@@ -20,6 +20,10 @@ def check(
     """Tell what the trust in a replay rests on.
 
     The answer without a what-if, then files, clocks, edges, lags and the oddities of the data.
+
+    \b
+    replay check traces/
+    replay check traces/ --ranks 0 --json
     """
     from replay.api import Window, examine
     from whatif.report.answer import to_json

@@ -63,7 +63,7 @@ def diff(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Tell what makes the steps of one run slower or faster than those of another.
+    """Tell why the steps of one run are slower than those of another.
 
     \b
     replay diff before/ after/                             one screen, the verdict first

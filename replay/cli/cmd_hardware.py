@@ -30,7 +30,7 @@ def hardware(
     format_: options.RowsForm = options.RowsFormat.TABLE,
     json: options.Json = False,
 ) -> None:
-    """Show the catalog of accelerators and links that what-ifs use.
+    """Show the accelerators and links that what-ifs know.
 
     \b
     replay hardware list
@@ -55,7 +55,7 @@ def hardware(
 def _all(form: options.RowsFormat, *, links: bool) -> str:
     """The list: short columns to read, base units as data."""
     from replay.cli.rows import WHOLE, write_rows
-    from replay.run import Table
+    from replay.table import Table
     from whatif.models.hardware import catalog
     from whatif.report import hardware as told
 
@@ -84,7 +84,7 @@ def _one(name: str, form: options.RowsFormat) -> str:
     import msgspec
 
     from replay.cli.rows import write_rows
-    from replay.run import Table
+    from replay.table import Table
     from whatif.models.hardware import require_any
     from whatif.report import hardware as told
 

@@ -26,7 +26,13 @@ def ingest(
         ),
     ] = False,
 ) -> None:
-    """Read traces into a DuckDB store and print where it lies."""
+    """Read traces into a DuckDB store and print where it lies.
+
+    \b
+    replay ingest traces/
+    replay ingest traces/ -o run.duckdb
+    replay ingest traces/ --redact -o run.duckdb     without names of people and machines
+    """
     from replay.api import ingest as read
 
     with console.progress() as progress:

@@ -3,8 +3,7 @@
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.reading import replayed
 from replay.cli.stack import typed
 
 
@@ -21,7 +20,9 @@ def levers(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Rank what would save most: each kind of work 10 % faster, twice as fast, without limit.
+    """Rank what would save most.
+
+    Each kind of work is made 10 % faster, twice as fast, and without limit.
 
     \b
     replay levers traces/                      of the run as it was
@@ -32,23 +33,19 @@ def levers(
     from whatif.report.answer import to_json
     from whatif.report.levers import render_levers
 
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    step_ns = parse_step_time(unprofiled_step)
     asked = scenario_in(typed(ctx))
     with console.progress() as progress:
-        reading = reading_options(
+        run = replayed(
+            traces,
+            asked.base,
+            ranks=ranks,
+            steps=steps,
+            unprofiled_step=unprofiled_step,
             strict=strict,
             no_cache=no_cache,
             cache_dir=cache_dir,
             window=window,
             progress=progress,
-        )
-        run = api.replay_run(
-            traces,
-            recorded=asked.base,
-            window=part,
-            unprofiled_step_ns=step_ns,
-            options=reading,
         )
         answer = api.levers(run, asked)
     console.report_failed(run.reading.failed)

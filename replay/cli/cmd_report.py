@@ -53,7 +53,9 @@ def report(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Write the post-mortem of a run: what costs time, how it is known, what would help.
+    """Write the post-mortem of a run.
+
+    What costs time, how it is known, what would help.
 
     \b
     replay report traces/ -o report.html                   one page to look at and to mail

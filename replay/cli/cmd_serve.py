@@ -42,8 +42,8 @@ def serve(
 
     \b
     replay serve traces/
-    replay serve traces/ --nvlink 1800GBps      begin with a what-if
-    replay serve traces/ --port 8123 --no-open  for a tunnel: ssh -L 8123:127.0.0.1:8123 HOST
+    replay serve traces/ --nvlink 1800GBps       begin with a what-if
+    replay serve traces/ --port 8123 --no-open   for a tunnel: ssh -L 8123:127.0.0.1:8123 HOST
 
     The page is for this machine alone, and for whoever has its address with the token in it.
     """

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import replayed
 from replay.cli.stack import typed
 
 
@@ -38,14 +38,14 @@ def solve(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Find how much of one what-if a goal needs, or that it cannot be reached.
+    """Find how much of one what-if a goal needs.
+
+    Or tell that it cannot be reached. Other what-ifs on the line are made before.
 
     \b
     replay solve traces/ --speedup 1.3 --vary nvlink
     replay solve traces/ --speedup 0.95 --vary network-scale     how slow may it be
     replay solve traces/ --step 30ms --vary scale:class:host --nvlink 1800GBps
-
-    Other what-ifs on the line are made before.
     """
     from replay import api
     from replay.cli.knobs import dial_of
@@ -56,22 +56,18 @@ def solve(
     goal = api.Goal(speedup=speedup, step_ns=parse_step_time(step))
     dial = dial_of(vary, typed(ctx))
     require_use_of_base(typed(ctx), [dial.knob.scenario(1)])
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    step_ns = parse_step_time(unprofiled_step)
     with console.progress() as progress:
-        reading = reading_options(
+        run = replayed(
+            traces,
+            dial.knob.scenario(1).base,
+            ranks=ranks,
+            steps=steps,
+            unprofiled_step=unprofiled_step,
             strict=strict,
             no_cache=no_cache,
             cache_dir=cache_dir,
             window=window,
             progress=progress,
-        )
-        run = api.replay_run(
-            traces,
-            recorded=dial.knob.scenario(1).base,
-            window=part,
-            unprofiled_step_ns=step_ns,
-            options=reading,
         )
         answer = api.solve(run, dial.knob, goal, flag=dial.flag)
     console.report_failed(run.reading.failed)

@@ -8,8 +8,7 @@ import typer
 
 from ingest.errors import UsageError
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.reading import replayed
 from replay.cli.stack import typed
 
 if TYPE_CHECKING:
@@ -62,7 +61,9 @@ def sweep(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Replay a run under every combination of lists of what-ifs.
+    """Replay a run under many what-ifs at once.
+
+    Every combination of their values is replayed.
 
     \b
     replay sweep traces/ --nvlink 450:1800:4 --network-scale 1,2
@@ -80,23 +81,19 @@ def sweep(
         raise UsageError(f"`{html.parent}` is no folder", hint="give --html another path")
     points = points_of(axes_of(typed(ctx)), most)
     require_use_of_base(typed(ctx), (point.scenario for point in points))
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    step_ns = parse_step_time(unprofiled_step)
     ranges = None if range_ is RangeChoice.AUTO else Ranges(str(range_))
     with console.progress() as progress:
-        reading = reading_options(
+        run = replayed(
+            traces,
+            points[0].scenario.base,
+            ranks=ranks,
+            steps=steps,
+            unprofiled_step=unprofiled_step,
             strict=strict,
             no_cache=no_cache,
             cache_dir=cache_dir,
             window=window,
             progress=progress,
-        )
-        run = api.replay_run(
-            traces,
-            recorded=points[0].scenario.base,
-            window=part,
-            unprofiled_step_ns=step_ns,
-            options=reading,
         )
         answer = api.sweep(
             run,
@@ -113,7 +110,7 @@ def sweep(
 
 def _show(answer: "SweepAnswer", form: SweepFormat) -> None:
     from replay.cli.rows import write_rows
-    from replay.run import Table
+    from replay.table import Table
     from whatif.report.answer import to_json
     from whatif.report.sweep import columns, rows
     from whatif.report.sweep_text import render_sweep

@@ -36,7 +36,7 @@ def verify(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Tell how good a prediction was, and which part of the step it got wrong.
+    """Tell how good a prediction was, part by part of the step.
 
     \b
     replay before/ --nvlink 900GBps --json > prediction.json

@@ -241,11 +241,14 @@ def whatif(
 ) -> None:
     """Replay a run as it would have been.
 
+    Needs no verb. What-ifs stack in the order given; without one, the run is replayed as it was.
+    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase, sync.
+
     \b
-    Needs no verb: replay trace.json --nvlink 900GBps
-    What-ifs stack in the order given; without one, the run is replayed as it was.
-    SELECTOR is KEY:GLOB[,KEY:GLOB]; keys: name, class, stream, rank, op, module, phase,
-    sync.
+    replay traces/                                       as it was
+    replay traces/ --nvlink 900GBps --no-stragglers      both together
+    replay traces/ --gpu B200 --json                     for programs
+    replay traces/ --scale class:gemm=0.5 --remove 'name:*Memcpy*'
     """
     from replay.api import Window, examine
     from replay.cli.what_ifs import require_use_of_base, scenario_in

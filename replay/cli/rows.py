@@ -9,7 +9,7 @@ import msgspec
 
 from ingest.errors import UsageError
 from replay.cli.options import RowsFormat
-from replay.run import Table
+from replay.table import Table
 
 LONGEST_CELL = 60
 """Characters of a cell in a table to read; the other forms are never cut."""

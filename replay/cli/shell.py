@@ -14,7 +14,8 @@ from replay.cli.complete import Words, completions
 from replay.cli.options import RowsFormat
 from replay.cli.rows import WHOLE, Room, write_rows
 from replay.queries.load import load
-from replay.run import Run, Table, query_list
+from replay.run import Run, query_list
+from replay.table import Table
 
 PROMPT, MORE = "replay> ", "    ..> "
 HISTORY = "sql_history"

@@ -1,6 +1,7 @@
 """Help texts as they are printed, and the list of all options."""
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from replay.cli.app import COMMANDS
+from replay.cli.app import COMMANDS, WELCOME
+from replay.cli.helping import GROUPS
+from tests.arch.test_docs import require_parsable
 from tests.cli.calls import Run
 
 HELP = Path(__file__).with_name("help")
@@ -117,6 +120,11 @@ OPTIONS |= {
     "diff": OPTIONS["check"] - {"--unprofiled-step"}
     | {"--max-regression", "--output", "--steps-b"},
     "verify": OPTIONS["check"] - {"--unprofiled-step"} | {"--max-error"},
+    "capture": {
+        *("--output", "--steps", "--warmup", "--skip", "--step-is", "--ranks", "--metadata"),
+        *("--stacks", "--memory", "--no-shapes"),
+    },
+    "completion": set(),
 }
 
 
@@ -148,8 +156,45 @@ def test_help_after_a_trace_is_that_of_the_what_if(run: Run) -> None:
 def test_no_arguments_says_what_to_type(run: Run) -> None:
     outcome = run()
     assert (outcome.code, outcome.out) == (2, "")
-    assert "replay trace.json" in outcome.err
     assert "replay --help" in outcome.err
+
+
+def test_what_is_told_to_type_first_works_from_a_clone(run: Run) -> None:
+    (line,) = re.findall(r"^  replay (sample_traces/.*)$", WELCOME, re.MULTILINE)
+    outcome = run(*shlex.split(line))
+    assert (outcome.code, "predicted" in outcome.out) == (0, True)
+
+
+def test_every_line_that_is_told_first_can_be_parsed() -> None:
+    lines = re.findall(r"^  (replay .*?)(?:  .*)?$", WELCOME, re.MULTILINE)
+    assert len(lines) == 7
+    for line in lines:
+        require_parsable(line)
+
+
+@pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
+def test_help_ends_with_examples_that_can_be_parsed(run: Run, command: str) -> None:
+    _, _, examples = run(command, "--help").out.partition("\n  Examples:\n")
+    lines = re.findall(r"^    (replay .*?)(?:   .*| > .*| \| .*)?$", examples, re.MULTILINE)
+    assert lines
+    for line in lines:
+        require_parsable(line)
+
+
+def test_every_command_is_listed_once_and_its_line_is_whole(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("--help").out.partition("\nOptions:\n")[2]
+    listed = re.findall(r"^  (\w+) +\S", shown, re.MULTILINE)
+    assert sorted(listed) == sorted(name for name, _, _ in COMMANDS)
+    assert "..." not in shown
+
+
+def test_groups_name_only_commands_that_exist() -> None:
+    names = [name for _, group in GROUPS for name in group]
+    assert set(names) <= {name for name, _, _ in COMMANDS}
+    assert len(set(names)) == len(names)
 
 
 def test_version_is_the_installed_one(run: Run) -> None:

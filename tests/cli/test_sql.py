@@ -10,7 +10,7 @@ import pytest
 
 from replay.cli.options import RowsFormat
 from replay.cli.rows import Room, write_rows
-from replay.run import Table
+from replay.table import Table
 from tests.cli.calls import Run
 
 TRACE = "sample_traces/ddp8_h100"

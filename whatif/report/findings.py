@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.causes import NOT_FETCHING, Fetching
@@ -28,6 +29,8 @@ class Reading:
     is_cached: bool
     """The store was there already."""
     seconds: float
+    clean_step_ns: Nanos | None = None
+    """Mean step without the profiler, where the recording measured it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,10 @@ LACKS_SHOWN = 3
 NOTABLE_FRAC = 0.02
 """A rank is told where its step is this far from the median rank's."""
 RANKS_SHOWN = 4
+_LEAST_CLEAN_FRAC = 0.2
+"""A step without the profiler that is shorter is met by no replay."""
+_SAME_STEP_FRAC = NOTABLE_FRAC
+"""Two measurements of a step differ by so much by themselves."""
 RECORDED = "distributedInfo"
 """Source of a rank that the file itself states."""
 
@@ -295,6 +299,7 @@ def _notes_that_fit(notes: list[str], room: int) -> list[str]:
 def _notes(findings: Findings) -> Iterator[str]:
     if not findings.facts.has_device:
         yield "no GPU rows in this trace: CPU threads and their collectives only, no GPU idle time"
+    yield from _clean_step(findings)
     left_out = findings.facts.steps_left_out
     if left_out:
         noun = "more recorded step is" if left_out == 1 else "more recorded steps are"
@@ -311,6 +316,19 @@ def _notes(findings: Findings) -> Iterator[str]:
     if issues:
         told = ", ".join(f"{name} {count:,}" for name, count in sorted(issues.items()))
         yield f"oddities of the data: {told}"
+
+
+def _clean_step(findings: Findings) -> Iterator[str]:
+    """The option that takes the profiler's cost out, where the recording says what it is."""
+    clean_ns = findings.reading.clean_step_ns
+    measured_ns = findings.baseline.measured.mean_ns
+    if clean_ns is None or findings.unprofiled:
+        return
+    most_ns = measured_ns * (1 - _SAME_STEP_FRAC)
+    if not measured_ns * _LEAST_CLEAN_FRAC <= clean_ns < most_ns:
+        return
+    option = f"--unprofiled-step {format_ms(clean_ns).replace(' ', '').replace(',', '')}"
+    yield f"without the profiler a step took {format_ms(clean_ns)}: {option} starts from there"
 
 
 def numbers(values: list[int] | tuple[int, ...]) -> str:
