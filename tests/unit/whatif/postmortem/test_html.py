@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.whatif.postmortem.sample_report import HOSTILE, kernels, sample_report
+from tests.unit.whatif.postmortem.sample_report import HOSTILE, kernels, sample_report, trust
 from whatif.postmortem.contract import Report
 from whatif.postmortem.render.html import page
-from whatif.report.blocks import DataTable
+from whatif.report.blocks import DataTable, Words
 
 VOID = {"meta", "link", "img", "input", "br", "hr", "base"}
 MOST_BYTES = 500_000
@@ -118,6 +118,17 @@ def test_long_tables_are_cut_with_a_word(report: Report) -> None:
     assert "1,016 more rows are not shown; the SQL below has all." in text
 
 
+def test_page_one_does_not_repeat_itself(report: Report) -> None:
+    said = Words(paragraphs=(report.verdict.not_fixed,))
+    table = replace(trust(), key="verdict.findings", title="Findings again")
+    new = Words(paragraphs=("Something else.", report.verdict.sentence))
+    first = replace(report.sections[0], blocks=(said, table, new))
+    text = page(replace(report, sections=(first, *report.sections[1:])))
+    assert text.count(report.verdict.not_fixed) == 1
+    assert "Findings again" not in text
+    assert "Something else." in text
+
+
 def test_a_healthy_run_has_no_cards_and_files_left_out_are_told(report: Report) -> None:
     text = page(replace(report, findings=(), failed=(("rank3.json", f"is empty {HOSTILE}"),)))
     assert 'class="cards"' not in text
@@ -125,7 +136,7 @@ def test_a_healthy_run_has_no_cards_and_files_left_out_are_told(report: Report) 
 
 
 def test_statements_in_cells_are_whole_and_folded(report: Report) -> None:
-    sql = "WITH a AS (\n    SELECT 1 AS x\n)\nSELECT '" + "y" * 300 + "' AS \"<b>\" FROM a"
+    sql = "WITH a AS (\n    SELECT 1 AS x\n)\nSELECT '" + "y" * 300 + '\' AS "<b>" FROM a'
     table = replace(kernels(), rows=((sql, "c", 1, 1, 0.1, None),))
     text = page(replace(report, sections=(replace(report.sections[0], blocks=(table,)),)))
     assert "<summary>WITH a AS (     SELECT 1 AS x …</summary>" in text
