@@ -27,6 +27,7 @@ class Card:
     """The range of the saving."""
     picture: Markup
     section_title: str
+    """Of the section with the details; empty where this report has none."""
 
 
 def page(report: Report) -> str:
@@ -68,7 +69,7 @@ def _card(finding: Finding, titles: dict[str, str], largest: int) -> Card:
         saving=saving,
         reach=reach,
         picture=_reach(finding, largest) if has_range and saving else Markup(),
-        section_title=titles.get(finding.section, finding.section),
+        section_title=titles.get(finding.section, ""),
     )
 
 
