@@ -29,6 +29,7 @@ from whatif.many import Ranges
 from whatif.postmortem.build import build_report
 from whatif.postmortem.contract import Report
 from whatif.postmortem.material import Material
+from whatif.postmortem.replays import Replays
 from whatif.recorded import NOTHING_SAID as TRACE_TELLS
 from whatif.recorded import Recorded
 from whatif.report.answer import Answer
@@ -167,7 +168,8 @@ def _found(
         run=run_reading,
         workload=workload,
         flops=flops,
-        study=None if asked is None else _said(asked, unprofiled),
+        fetching=fetching,
+        study=None if asked is None else on_base(asked, unprofiled),
         levers=saving,
         unprofiled=unprofiled,
         reading=replace(_reading(run), seconds=perf_counter() - began),
@@ -221,11 +223,13 @@ def report(  # noqa: PLR0913  (as `examine`)
             levers=levers_answer(told, table),
             sources=asking.sources(),
             ask=asking,
+            replays=Replays(found.graph, found.baseline, table),
+            recorded=scenario.base,
         )
-        return build_report(material, program=_program())
+        return build_report(material, program=program())
 
 
-def _program() -> str:
+def program() -> str:
     """Name and version; run from a folder that is not installed, it has no version."""
     try:
         return f"trace-replay {version('trace-replay')}"
@@ -412,7 +416,7 @@ def solve(
     return solve_answer(run.told, found, knob.name, flag)
 
 
-def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:
+def on_base(asked: Study, unprofiled: Unprofiled | None) -> Study:
     """The study with the base that it started from among its assumptions."""
     if unprofiled is None:
         return asked

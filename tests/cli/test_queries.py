@@ -13,6 +13,8 @@ from tests.cli.calls import Run
 
 SAMPLES = ("sample_traces/ddp8_h100", "sample_traces/gloo2_cpu", "sample_traces/tiny/cpu_only.json")
 TRACE = SAMPLES[0]
+OFTEN_EMPTY = {"python_hot_frames", "comm_unmatched", "alltoall_balance", "allocator_calls"}
+"""A healthy run has no rows for them."""
 
 
 @pytest.mark.parametrize("name", names())
@@ -23,7 +25,7 @@ def test_a_named_query_runs_on_every_sample(run: Run, name: str) -> None:
     rows = list(
         csv.DictReader(io.StringIO(run("sql", TRACE, "--query", name, "--format", "csv").out))
     )
-    assert rows or name == "python_hot_frames"
+    assert rows or name in OFTEN_EMPTY
 
 
 @pytest.mark.parametrize("name", names())

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from whatif.postmortem.conclusion import verdict
 from whatif.postmortem.contract import Report, Section
-from whatif.postmortem.findings import findings, verdict
+from whatif.postmortem.findings.rules import findings
 from whatif.postmortem.material import Material
 from whatif.postmortem.sections import (
     appendix,
@@ -24,7 +25,6 @@ from whatif.postmortem.sections import (
 from whatif.postmortem.sections import verdict as page_one
 
 SECTIONS: tuple[Callable[[Material], Section], ...] = (
-    page_one.section,
     trust.section,
     run_card.section,
     steps.section,
@@ -40,17 +40,22 @@ SECTIONS: tuple[Callable[[Material], Section], ...] = (
     comparison.section,
     appendix.section,
 )
+"""All but page one, which is written from the findings."""
 
 
 def build_report(material: Material, *, program: str) -> Report:
     """The whole report of a run."""
     found = findings(material)
+    said = verdict(material, found)
     return Report(
         title=material.name,
         program=program,
         command=material.command,
-        verdict=verdict(material, found),
+        verdict=said,
         findings=found,
-        sections=tuple(section(material) for section in SECTIONS),
+        sections=(
+            page_one.section(material, said, found),
+            *(section(material) for section in SECTIONS),
+        ),
         failed=material.findings.reading.failed,
     )

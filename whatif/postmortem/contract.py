@@ -61,7 +61,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     saving_low_ns: int | None = None
     saving_high_ns: int | None = None
     flag: str = ""
-    """The what-if that the saving was replayed with."""
+    """The what-if that the saving was replayed with, as typed; empty where no option stands for
+    it."""
+    what_if: str = ""
+    """The same in words; empty where nothing was replayed."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
