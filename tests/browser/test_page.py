@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.browser.conftest import DESKTOP, PHONE, Show
 
-SLOWEST_LOAD_MS = 2000
+MOST_BUSY_S = 2.0
+"""0.3 s are usual."""
 
 
 @pytest.mark.parametrize(
@@ -50,11 +52,18 @@ def test_a_page_never_scrolls_sideways(
 
 
 def test_a_page_opens_at_once(show: Show, real_page: Path) -> None:
-    shown = show(real_page)
-    loaded_ms = shown.page.evaluate(
-        "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
-    )
-    assert loaded_ms < SLOWEST_LOAD_MS
+    """Time of the browser's own thread, which does not depend on what else the machine does."""
+    page = show(real_page).page
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = _busy_s(session)
+    page.reload()
+    assert _busy_s(session) - before < MOST_BUSY_S
+
+
+def _busy_s(session: Any) -> float:  # noqa: ANN401  (playwright may be missing)
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
 
 
 def test_the_verdict_and_the_first_finding_are_on_the_first_screen(

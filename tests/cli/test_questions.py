@@ -111,6 +111,16 @@ def test_a_page_stands_alone(run: Run, tmp_path: Path) -> None:
     assert "--network-scale 2 --scale class:gemm=0.5" in text
 
 
+def test_a_page_of_words_has_bars_with_ranges(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "sweep.html"
+    outcome = run("sweep", SAMPLE, "--remove", "none|class:collective|class:nope", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    assert outcome.code == 0
+    assert 'id="sweep.points"' in text
+    assert "no task matches <code>class:nope</code>" in text
+    assert "class:collective" in text
+
+
 def test_a_page_without_a_folder_is_refused_before_anything_is_replayed(run: Run) -> None:
     outcome = run(*SWEEP, "--html", "/no/such/folder/page.html")
     assert (outcome.code, outcome.out) == (2, "")

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import jsonschema
@@ -128,3 +129,11 @@ def test_files_left_out_are_told_beside_and_in_the_report(run: Run, tmp_path: Pa
     assert outcome.code == 0
     assert "left out: " in outcome.err
     assert "Left out: `bad.json`: " in outcome.out
+
+
+def test_a_program_that_is_not_installed_still_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(api, "version", missing)
+    assert api._program() == "trace-replay, not installed"

@@ -1,20 +1,18 @@
 """Report -> one HTML page that needs no network."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
-from whatif.postmortem.contract import PAGE_ONE, Finding, Report, Section
-from whatif.report.blocks import Block, Unit, Words
+from whatif.postmortem.contract import PAGE_ONE, Finding, Report
+from whatif.postmortem.render.page_one import new_on
+from whatif.report.blocks import Unit
 from whatif.report.charts.amounts import told, told_range
 from whatif.report.charts.scale import from_zero
 from whatif.report.charts.svg import element, per_cent, title
 from whatif.report.page.environment import render
 
-REPEATED = ("verdict.findings",)
-"""Tables that say again what the cards do."""
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -29,6 +27,7 @@ class Card:
     """The range of the saving."""
     picture: Markup
     section_title: str
+    """Of the section with the details; empty where this report has none."""
 
 
 def page(report: Report) -> str:
@@ -41,21 +40,10 @@ def page(report: Report) -> str:
         title=report.title,
         report=report,
         cards=_cards(report),
-        first=() if first is None else tuple(_new_in(first, report)),
+        first=() if first is None else tuple(new_on(first, report)),
         first_missing=() if first is None else first.missing,
         sections=[one for one in report.sections if one.key != PAGE_ONE],
     )
-
-
-def _new_in(section: Section, report: Report) -> Iterator[Block]:
-    """Blocks of page one that do not repeat the verdict and the cards above them."""
-    said = {report.verdict.sentence, report.verdict.not_fixed}
-    for block in section.blocks:
-        repeats = (
-            set(block.paragraphs) <= said if isinstance(block, Words) else block.key in REPEATED
-        )
-        if not repeats:
-            yield block
 
 
 def _cards(report: Report) -> list[Card]:
@@ -81,7 +69,7 @@ def _card(finding: Finding, titles: dict[str, str], largest: int) -> Card:
         saving=saving,
         reach=reach,
         picture=_reach(finding, largest) if has_range and saving else Markup(),
-        section_title=titles.get(finding.section, finding.section),
+        section_title=titles.get(finding.section, ""),
     )
 
 

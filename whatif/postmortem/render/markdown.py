@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from whatif.postmortem.contract import PAGE_ONE, Finding, Report, Section
+from whatif.postmortem.render.page_one import new_on
 from whatif.report.blocks import (
     Block,
     Cell,
@@ -50,7 +51,13 @@ def _lines(report: Report, rows: int | None) -> Iterator[str]:
         yield from (f"Left out: {code(name)}: {prose(reason)}", "")
     yield from _findings(report.findings)
     for number, section in enumerate(report.sections):
-        yield from _section(number, section, rows)
+        blocks = section.blocks
+        if section.key == PAGE_ONE:
+            blocks = tuple(new_on(section, report))
+        else:
+            yield from (f"## {number} {plain(section.title)}", "", prose(section.summary), "")
+        yield from _blocks(blocks, rows)
+        yield from _missing(section)
     yield f"{plain(report.program)}: {code(report.command)}"
 
 
@@ -95,18 +102,19 @@ def _query(query: Query | None) -> Iterator[str]:
     yield from (f"{fence}{'sh' if query.command else 'sql'}", printable(text), fence, "")
 
 
-def _section(number: int, section: Section, rows: int | None) -> Iterator[str]:
-    if section.key != PAGE_ONE:
-        yield from (f"## {number} {plain(section.title)}", "", prose(section.summary), "")
-    if rows is not None:
-        first, rest = section.blocks[:1], section.blocks[1:]
-        for block in first:
-            yield from _block(block, rows)
-        if rest:
-            inside = (line for block in rest for line in _block(block, rows))
-            yield from _folded(_more(rest), inside)
-    elif section.blocks:
-        yield from (f"{len(section.blocks)} tables and charts: see the HTML report.", "")
+def _blocks(blocks: Sequence[Block], rows: int | None) -> Iterator[str]:
+    """The first as it is, the rest folded."""
+    if rows is None:
+        if blocks:
+            yield from (f"{len(blocks)} tables and charts: see the HTML report.", "")
+        return
+    for block in blocks[:1]:
+        yield from _block(block, rows)
+    if rest := blocks[1:]:
+        yield from _folded(_more(rest), (line for block in rest for line in _block(block, rows)))
+
+
+def _missing(section: Section) -> Iterator[str]:
     for one in section.missing:
         yield f"- Cannot tell: {prose(one.what)} ({prose(one.how)})"
     if section.missing:

@@ -2,12 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from math import floor, log10
 
 from whatif.report.blocks import Cell, Unit
 
 UNKNOWN = "-"
 """What stands for a value that is not known."""
 MICROSECONDS_BELOW_NS = 100_000
+MOST_DIGITS = 6
+"""After the point."""
 SMALL_FRAC = 0.01
 """Shares below it have two decimals."""
 _KILO = 1000.0
@@ -53,7 +56,7 @@ def _number(value: float, unit: Unit) -> str:
         return f"{_significant(value)} FLOP/B"
     if unit in _SUFFIX:
         return _prefixed(value, _SUFFIX[unit])
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}".removesuffix(".0")
+    return f"{value:,}" if isinstance(value, int) else _significant(value)
 
 
 def _time(value_ns: float) -> str:
@@ -72,9 +75,9 @@ def _prefixed(value: float, suffix: str) -> str:
 
 
 def _significant(value: float) -> str:
-    """Three digits, no exponent."""
+    """Three digits, no exponent; below a millionth of 1 there is nothing."""
     size = abs(value)
-    digits = 0 if size >= 100 or size == 0 else 1 if size >= 10 else 2  # noqa: PLR2004 (digits)
+    digits = 0 if size == 0 else min(max(2 - floor(log10(size)), 0), MOST_DIGITS)
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -21,7 +21,7 @@ LEAST_LINES = 3
 """Of code that is shown as such in a cell."""
 LONG = 26
 """Letters of a cell beyond which its column is kept wide on a phone."""
-LONGEST_NAME = 80
+LONGEST_NAME = 120
 """Letters of a name as recorded; the whole is told when it is pointed at."""
 LONGEST_TEXT = 600
 """Letters of words, which are ours."""

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.whatif.postmortem.sample_report import HOSTILE, kernels, sample_report
+from tests.unit.whatif.postmortem.sample_report import HOSTILE, kernels, sample_report, trust
 from whatif.postmortem.contract import Report
 from whatif.postmortem.render.html import page
-from whatif.report.blocks import DataTable
+from whatif.report.blocks import DataTable, Words
 
 VOID = {"meta", "link", "img", "input", "br", "hr", "base"}
 MOST_BYTES = 500_000
@@ -116,6 +116,17 @@ def test_long_tables_are_cut_with_a_word(report: Report) -> None:
     text = page(replace(report, sections=(section,)))
     assert text.count("<tr>") == 501
     assert "1,016 more rows are not shown; the SQL below has all." in text
+
+
+def test_page_one_does_not_repeat_itself(report: Report) -> None:
+    said = Words(paragraphs=(report.verdict.not_fixed,))
+    table = replace(trust(), key="verdict.findings", title="Findings again")
+    new = Words(paragraphs=("Something else.", report.verdict.sentence))
+    first = replace(report.sections[0], blocks=(said, table, new))
+    text = page(replace(report, sections=(first, *report.sections[1:])))
+    assert text.count(report.verdict.not_fixed) == 1
+    assert "Findings again" not in text
+    assert "Something else." in text
 
 
 def test_a_healthy_run_has_no_cards_and_files_left_out_are_told(report: Report) -> None:
