@@ -109,7 +109,7 @@ WITH
 shared AS (
     SELECT p.step
     FROM store.step AS p
-    WHERE p.source = 'ProfilerStep'
+    WHERE p.source = 'ProfilerStep' AND p.complete
     GROUP BY p.step
     HAVING COUNT(DISTINCT p.trace_id) = (SELECT COUNT(*) FROM store.trace)
 ),
@@ -222,11 +222,11 @@ FROM work AS w
 HAVING COUNT(*) > 0;
 COMMENT ON VIEW step_window IS
     'Steps of the run for device work: from the end of all that earlier steps launched, on all ranks, to the same moment of this one.';
-COMMENT ON COLUMN step_window.step IS 'Number of the step; 0 where none is recorded on all ranks.';
+COMMENT ON COLUMN step_window.step IS 'Number of the step; 0 where none is recorded whole on all ranks.';
 COMMENT ON COLUMN step_window.ts IS 'Start, ns after the run''s origin, on the common clock.';
 COMMENT ON COLUMN step_window.dur IS 'Duration, ns.';
 COMMENT ON COLUMN step_window.is_recorded IS
-    'False where there is no ProfilerStep on all ranks: then it is the whole recording.';
+    'False where no ProfilerStep is whole on all ranks: then it is the whole recording.';
 
 CREATE VIEW store.step_mark AS
 SELECT

@@ -51,6 +51,15 @@ def _running_ahead(folder: Path) -> list[Path]:
     return [file.write(folder / "rank0.json")]
 
 
+def _cut_off(folder: Path) -> list[Path]:
+    """A step whose kernel ends at 70, and one that the recording ends in before it has any work."""
+    file = KinetoFile()
+    file.step(1, (0, 50))
+    file.launched("a", (40, 45), (48, 70))
+    file.step(2, (50, 51))
+    return [file.write(folder / "rank0.json")]
+
+
 def _two_ranks(folder: Path) -> list[Path]:
     """Three all-reduces of 4,000 bytes: rank 1 is late by 20 us, rank 0 by 10 us, then nobody."""
     runs = {0: ((10, 40), (60, 80), (100, 120)), 1: ((30, 40), (50, 80), (100, 120))}
@@ -125,6 +134,12 @@ CASES = (
         _running_ahead,
         "SELECT step, ts, dur, is_recorded FROM step_window ORDER BY step",
         [(1, 0, 70_000, True), (2, 70_000, 60_000, True)],
+    ),
+    Case(
+        "step_window",
+        _cut_off,
+        "SELECT step, ts, dur, is_recorded FROM step_window ORDER BY step",
+        [(1, 0, 70_000, True)],
     ),
     Case(
         "step_window",

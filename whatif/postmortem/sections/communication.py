@@ -290,7 +290,7 @@ def _other_split(material: Material, moving_ns: int, waiting_ns: int) -> str:
     if not whole or apart_ns <= ROUNDING_NS:
         return ""
     return (
-        f" The breakdown takes {format_ms(parts.exposed_wait_ns)} of it for waiting: it bounds "
+        f" The breakdown takes {format_ms(parts.exposed_wait_ns)} of it for waiting: it estimates "
         "transfers with ranks that have no file by the collective model, too."
     )
 

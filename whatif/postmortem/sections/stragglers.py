@@ -156,7 +156,7 @@ def _cost_by_cause(row: RankLateness, causes: Sequence[Cause]) -> tuple[int, ...
 def _ranks(material: Material) -> DataTable:
     rows = material.findings.run.late.ranks
     files = {file.rank: file for file in material.findings.facts.files}
-    query = material.ask("late_ranks", limit=1).query
+    everywhere = material.ask("late_ranks", limit=1, first_step=None, last_step=None)
     return DataTable(
         key="stragglers.ranks",
         title="Who comes last",
@@ -199,7 +199,7 @@ def _ranks(material: Material) -> DataTable:
             )
             for row in rows[:RANKS_SHOWN]
         ),
-        query=query,
+        query=everywhere.query,
         left_out=max(len(rows) - RANKS_SHOWN, 0),
     )
 
