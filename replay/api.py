@@ -1,8 +1,9 @@
 """What a notebook calls; each command of the command line is one call of it."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
@@ -30,9 +31,11 @@ from whatif.many import Ranges
 from whatif.postmortem.build import build_report
 from whatif.postmortem.contract import Report
 from whatif.postmortem.material import Material
+from whatif.postmortem.replays import Replays
 from whatif.recorded import NOTHING_SAID as TRACE_TELLS
 from whatif.recorded import Recorded
 from whatif.report.answer import Answer
+from whatif.report.columns import to_type
 from whatif.report.findings import Findings, Reading
 from whatif.report.levers import LeversAnswer, levers_answer
 from whatif.report.rates import NOTHING_SAID, Workload
@@ -81,7 +84,6 @@ class Stored:
 
 WHOLE = Window()
 DEFAULTS = IngestOptions()
-PROGRAM = f"trace-replay {version('trace-replay')}"
 UNCHANGED = Scenario()
 
 
@@ -168,7 +170,8 @@ def _found(
         run=run_reading,
         workload=workload,
         flops=flops,
-        study=None if asked is None else _said(asked, unprofiled),
+        fetching=fetching,
+        study=None if asked is None else on_base(asked, unprofiled),
         levers=saving,
         unprofiled=unprofiled,
         reading=replace(_reading(run), seconds=perf_counter() - began),
@@ -179,7 +182,7 @@ def report(  # noqa: PLR0913  (as `examine`)
     paths: Paths,
     scenario: Scenario = UNCHANGED,
     *,
-    command: str,
+    command: str | None = None,
     window: Window = WHOLE,
     unprofiled_step_ns: Nanos | None = None,
     options: IngestOptions = DEFAULTS,
@@ -190,7 +193,7 @@ def report(  # noqa: PLR0913  (as `examine`)
     Args:
         paths: as `analyse`.
         scenario: told among the what-ifs of the report.
-        command: as it was typed, to make the report again.
+        command: as it was typed, to make the report again; None spells it out of the arguments.
         window: the part of the run that counts.
         unprofiled_step_ns: as `analyse`.
         options: how traces are read.
@@ -216,14 +219,36 @@ def report(  # noqa: PLR0913  (as `examine`)
         )
         material = Material(
             name=_called(paths),
-            command=command,
+            command=command or _spelled(paths, scenario, window),
             findings=found,
             answer=answer_of(found),
             levers=levers_answer(told, table),
             sources=asking.sources(),
             ask=asking,
+            replays=Replays(found.graph, found.baseline, table),
+            recorded=scenario.base,
         )
-        return build_report(material, program=PROGRAM)
+        return build_report(material, program=program())
+
+
+def program() -> str:
+    """Name and version; run from a folder that is not installed, it has no version."""
+    try:
+        return f"trace-replay {version('trace-replay')}"
+    except PackageNotFoundError:
+        return "trace-replay, not installed"
+
+
+def _spelled(paths: Paths, scenario: Scenario, window: Window) -> str:
+    """The command that does what a call from Python did."""
+    words = ["replay report", *(shlex.quote(str(path)) for path in paths)]
+    words += [to_type(change.flag) for change in scenario.transforms]
+    words += [scenario.base.flags] if scenario.base.flags else []
+    if window.ranks is not None:
+        words.append(f"--ranks {','.join(map(str, window.ranks))}")
+    if window.steps is not None:
+        words.append(f"--steps {window.steps.start}:{window.steps.stop}")
+    return " ".join(words)
 
 
 def _called(paths: Paths) -> str:
@@ -393,7 +418,7 @@ def solve(
     return solve_answer(run.told, found, knob.name, flag)
 
 
-def _said(asked: Study, unprofiled: Unprofiled | None) -> Study:
+def on_base(asked: Study, unprofiled: Unprofiled | None) -> Study:
     """The study with the base that it started from among its assumptions."""
     if unprofiled is None:
         return asked

@@ -39,7 +39,7 @@ class Asking:
         return Rows(
             names=table.names,
             rows=table.rows,
-            query=Query(sql=query.text, command=self._command(query, given)),
+            query=Query(sql=query.written(given), command=self._command(query, given)),
             left_out=table.left_out,
         )
 

@@ -49,11 +49,16 @@ def write_yaml(document: object, path: Path) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(yaml_text(document), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", hint="give another path") from error
+
+
+def yaml_text(document: object) -> str:
+    """A document of plain values as YAML, in the order of its keys."""
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def as_struct(item: object, struct: type[_S], place: str) -> _S:

@@ -69,6 +69,12 @@ class Lever:
     saving_high_ns: int
     no_effect: str = ""
     """Why it saves nothing; empty where it does."""
+    changes: tuple[Transform, ...] = ()
+    """What `flag_text` says, on top of what the saving counts from."""
+    assumptions: tuple[str, ...] = ()
+    """What the answer takes for granted."""
+    known_errors: tuple[str, ...] = ()
+    """Of the models that it used, on measurements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +171,8 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
         yield _Candidate("network", network, (*twice, *limit), words)
         yield _Candidate("NVLink or xGMI", _by_speed(_nvlink))
         yield _Candidate("network between nodes", _by_speed(_net))
-        yield _Candidate("overlap with compute", {Strength.LIMIT: PerfectOverlap()})
+        hidden = "transfers hidden under compute as far as that goes"
+        yield _Candidate("overlap with compute", {Strength.LIMIT: PerfectOverlap()}, (), hidden)
     busy = _classes(graph)
     for name in busy:
         yield _Candidate(f"{name} kernels", _by_speed(_scaled(f"class:{name}")), twice)
@@ -174,8 +181,10 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
     if np.isin(kinds, (TaskKind.HOST_WORK, TaskKind.HOST_CALL)).any():
         yield _Candidate("host", _by_speed(_host), twice)
         yield _Candidate("launch calls", _by_speed(_scaled(LAUNCHES)))
-        yield _Candidate("CUDA graphs", {Strength.LIMIT: CudaGraphs()})
-        yield _Candidate("waits of the host", {Strength.LIMIT: Remove(where="sync:*")})
+        graphs = "kernels launched by CUDA graphs"
+        yield _Candidate("CUDA graphs", {Strength.LIMIT: CudaGraphs()}, (), graphs)
+        waits = "no call that waits for the device"
+        yield _Candidate("waits of the host", {Strength.LIMIT: Remove(where="sync:*")}, (), waits)
     if (kinds == TaskKind.MEMCPY).any():
         yield _Candidate("copies", _by_speed(_scaled("class:memcpy")), limit, "copies free")
 
@@ -233,26 +242,38 @@ def _moved(
     if not isinstance(base, Outcome):
         raise base
     return base, [
-        _lever(candidate.words(strength), change, outcome, base)
+        lever_of(candidate.words(strength), (change,), outcome, base)
         if isinstance(outcome, Outcome)
         else None
         for (candidate, strength), change, outcome in zip(asked, changes, found, strict=True)
     ]
 
 
-def _lever(why: str, change: Transform, outcome: Outcome, base: Outcome) -> Lever:
+def lever_of(why: str, changes: tuple[Transform, ...], outcome: Outcome, base: Outcome) -> Lever:
+    """What an outcome saves of the base that it was made on.
+
+    Args:
+        why: the change in words.
+        changes: on top of those of the base.
+        outcome: with the changes.
+        base: without them.
+    """
+    flag = " ".join(change.flag for change in changes)
     own = [reason for reason in outcome.no_effect if reason not in base.no_effect]
     savings = _savings(base, outcome)
     return Lever(
         why=why,
-        flag_text=change.flag,
+        flag_text=flag,
         step_ns=outcome.step_ns,
         low_ns=outcome.low_ns,
         high_ns=outcome.high_ns,
         saving_ns=Nanos(base.step_ns - outcome.step_ns),
         saving_low_ns=min(savings),
         saving_high_ns=max(savings),
-        no_effect=own[-1].removeprefix(f"{change.flag}: ") if own else "",
+        no_effect=own[-1].removeprefix(f"{flag}: ") if own else "",
+        changes=changes,
+        assumptions=outcome.assumptions,
+        known_errors=outcome.known_errors,
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from ingest.errors import ScenarioError, nearest
-from whatif.documents import as_struct, read_yaml, write_yaml
+from whatif.documents import as_struct, read_yaml, write_yaml, yaml_text
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.transforms.registry import KINDS, Transform
 
@@ -74,15 +74,24 @@ def save_scenario(scenario: Scenario, path: Path) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
+    write_yaml(_document(scenario, scenario.name or path.stem), path)
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """The text of that file."""
+    return yaml_text(_document(scenario, scenario.name))
+
+
+def _document(scenario: Scenario, name: str) -> dict[str, object]:
     base = msgspec.to_builtins(scenario.base)
     if "topology" in base:
         base["topology"] = str(Path(base["topology"]).resolve())
     document = {
-        "name": scenario.name or path.stem,
+        "name": name,
         "base": base,
         "transforms": [_written(change) for change in scenario.transforms],
     }
-    write_yaml({name: value for name, value in document.items() if value}, path)
+    return {name: value for name, value in document.items() if value}
 
 
 def _written(change: Transform) -> dict[str, object]:

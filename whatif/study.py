@@ -1,6 +1,6 @@
 """A scenario replayed beside the unchanged trace, and how far apart the two are."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -75,51 +75,99 @@ def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
     Raises:
         ScenarioError: the scenario does not fit this trace.
     """
-    readings = readings_of(graph)
-    stacks = Stacks(readings)
-    changed = stacks.nominal.made(scenario)
-    replays = replays_of(readings, baseline, changed.context.recorded_latency_ns)
-    settled, schedule = replays.nominal.settled(changed.graph)
-    predicted = step_times(settled, schedule)
-    others = variants(stacks, replays, scenario, changed)
-    candidates = [
-        int(predicted.mean_ns),
-        *without_one_step(predicted),
-        *rebased_ns(baseline, replays.strict.step_times(changed.graph)),
-        *(int(one.answers.step_times(one.graph).mean_ns) for one in others),
-    ]
-    replayed_ns = baseline.replayed.mean_ns
-    anyway_frac = between_runs_frac(graph, changed.graph)
-    no_effect = changed.no_effect
-    asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
-    if may_move(scenario, changed) and is_unmoved(predicted.mean_ns, replayed_ns):
-        no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
-    drawn = spread(settled, asked[-1]) if asked else None
-    if asked and drawn is None:
-        no_effect = (*no_effect, f"{asked[-1].flag}: {NOTHING_VARIES}")
-    return Study(
-        labels=changed.labels,
-        name=scenario.name,
-        assumptions=(
-            *changed.assumptions,
-            *_of_samples(drawn),
-            *replays.nominal.assumptions(changed.graph, schedule),
-            *of_missing_ranks(changed.graph),
-            *of_other_runs(anyway_frac),
-        ),
-        known_errors=changed.known_errors,
-        no_effect=no_effect,
-        replayed_ns=replayed_ns,
-        step_ns=predicted.mean_ns,
-        low_ns=Nanos(round(min(candidates) * (1 - anyway_frac))),
-        high_ns=Nanos(round(max(candidates) * (1 + anyway_frac))),
-        rank_ns=_rank_ns(graph, settled, predicted),
-        predicted=breakdown(settled, schedule),
-        graph=settled,
-        schedule=schedule,
-        jitter=drawn,
-        samples_factor=changed.context.samples_factor,
-    )
+    return Studies(graph, baseline).of(scenario)
+
+
+class Studies:
+    """Studies of one run, one after the other; what they share is made once."""
+
+    def __init__(self, graph: TaskGraph, baseline: Baseline) -> None:
+        self._baseline = baseline
+        self._readings = readings_of(graph)
+        self._stacks = Stacks(self._readings)
+        self._replays: tuple[bytes, Replays] | None = None
+
+    def of(
+        self,
+        scenario: Scenario,
+        *,
+        is_bounded: bool = True,
+        between: Callable[[], None] = lambda: None,
+    ) -> Study:
+        """Replay the scenario.
+
+        Args:
+            scenario: to be replayed.
+            is_bounded: look at all that is as well founded; else the range is that of the measured
+                steps alone, nothing is drawn for jitter, and one replay is enough.
+            between: called between replays; what it raises ends the study.
+
+        Raises:
+            ScenarioError: the scenario does not fit this trace.
+        """
+        graph, baseline = self._readings.graph, self._baseline
+        changed = self._stacks.nominal.made(scenario)
+        replays = self._replays_of(changed.context.recorded_latency_ns)
+        settled, schedule = replays.nominal.settled(changed.graph)
+        predicted = step_times(settled, schedule)
+        candidates = [int(predicted.mean_ns), *without_one_step(predicted)]
+        if is_bounded:
+            candidates += self._bounds_ns(scenario, changed, replays, between)
+        replayed_ns = baseline.replayed.mean_ns
+        anyway_frac = between_runs_frac(graph, changed.graph)
+        no_effect = changed.no_effect
+        asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
+        if may_move(scenario, changed) and is_unmoved(predicted.mean_ns, replayed_ns):
+            no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
+        drawn = spread(settled, asked[-1]) if asked and is_bounded else None
+        if asked and is_bounded and drawn is None:
+            no_effect = (*no_effect, f"{asked[-1].flag}: {NOTHING_VARIES}")
+        return Study(
+            labels=changed.labels,
+            name=scenario.name,
+            assumptions=(
+                *changed.assumptions,
+                *_of_samples(drawn),
+                *replays.nominal.assumptions(changed.graph, schedule),
+                *of_missing_ranks(changed.graph),
+                *of_other_runs(anyway_frac),
+            ),
+            known_errors=changed.known_errors,
+            no_effect=no_effect,
+            replayed_ns=replayed_ns,
+            step_ns=predicted.mean_ns,
+            low_ns=Nanos(round(min(candidates) * (1 - anyway_frac))),
+            high_ns=Nanos(round(max(candidates) * (1 + anyway_frac))),
+            rank_ns=_rank_ns(graph, settled, predicted),
+            predicted=breakdown(settled, schedule),
+            graph=settled,
+            schedule=schedule,
+            jitter=drawn,
+            samples_factor=changed.context.samples_factor,
+        )
+
+    def _bounds_ns(
+        self,
+        scenario: Scenario,
+        changed: Changed,
+        replays: "Replays",
+        between: Callable[[], None],
+    ) -> Iterator[int]:
+        """Mean steps of all that is as well founded as the prediction."""
+        between()
+        yield from rebased_ns(self._baseline, replays.strict.step_times(changed.graph))
+        between()
+        for one in variants(self._stacks, replays, scenario, changed):
+            yield int(one.answers.step_times(one.graph).mean_ns)
+            between()
+
+    def _replays_of(self, recorded_latency_ns: Int64 | None) -> "Replays":
+        """Scenarios in a row that say the same of the recorded latencies share them."""
+        said = b"" if recorded_latency_ns is None else recorded_latency_ns.tobytes()
+        if self._replays is None or self._replays[0] != said:
+            made = replays_of(self._readings, self._baseline, recorded_latency_ns)
+            self._replays = (said, made)
+        return self._replays[1]
 
 
 class Variant(NamedTuple):

@@ -94,7 +94,7 @@ COMMENT ON COLUMN collective_skew.wait_dur IS 'Sum of the waits of its members, 
 COMMENT ON COLUMN collective_skew.is_resolvable IS
     'The skew is above the uncertainty of the clocks of its ranks.';
 
-CREATE VIEW collective_late AS
+CREATE VIEW collective_wait AS
 WITH
 last AS (
     SELECT m.coll_id, ARG_MAX(m.kernel_id, (m.ts, m.kernel_id)) AS kernel_id
@@ -115,22 +115,49 @@ waiting AS (
     SELECT
         m.coll_id,
         m.rank,
+        m.kernel_id,
         IF(m.waits_for IS NULL, t.kernel_id, a.late_id) AS late_id,
         m.wait_dur - m.outside_wait_dur AS wait_dur
     FROM store.collective_rank AS m
     JOIN last AS t ON t.coll_id = m.coll_id
     LEFT JOIN awaited AS a ON a.kernel_id = m.kernel_id
+)
+SELECT
+    w.coll_id,
+    w.rank,
+    w.kernel_id,
+    o.rank AS late_rank,
+    o.kernel_id AS late_kernel_id,
+    w.wait_dur
+FROM waiting AS w
+JOIN store.collective_rank AS o ON o.kernel_id = w.late_id
+WHERE o.rank <> w.rank AND w.wait_dur > 0;
+COMMENT ON VIEW collective_wait IS
+    'Which member waited for which: the last one of its operation, or its own partner or root.';
+COMMENT ON COLUMN collective_wait.coll_id IS 'Operation.';
+COMMENT ON COLUMN collective_wait.rank IS 'Rank that waited.';
+COMMENT ON COLUMN collective_wait.kernel_id IS 'Slice of its member.';
+COMMENT ON COLUMN collective_wait.late_rank IS 'Rank that it waited for.';
+COMMENT ON COLUMN collective_wait.late_kernel_id IS 'Slice of the member of that rank.';
+COMMENT ON COLUMN collective_wait.wait_dur IS
+    'How long, ns; waiting for ranks without a file is not in it.';
+
+CREATE VIEW collective_late AS
+WITH
+last AS (
+    SELECT m.coll_id, ARG_MAX(m.kernel_id, (m.ts, m.kernel_id)) AS kernel_id
+    FROM store.collective_rank AS m
+    GROUP BY m.coll_id
+    HAVING COUNT(*) > 1
 ),
 late AS (
     SELECT
         w.coll_id,
-        w.late_id,
+        w.late_kernel_id,
         COUNT(*) AS waiting,
         SUM(w.wait_dur)::BIGINT AS wait_dur
-    FROM waiting AS w
-    JOIN store.collective_rank AS o ON o.kernel_id = w.late_id
-    WHERE o.rank <> w.rank AND w.wait_dur > 0
-    GROUP BY w.coll_id, w.late_id
+    FROM collective_wait AS w
+    GROUP BY w.coll_id, w.late_kernel_id
 )
 SELECT
     m.coll_id,
@@ -140,7 +167,7 @@ SELECT
     COALESCE(l.wait_dur, 0) AS wait_dur
 FROM last AS t
 LEFT JOIN late AS l ON l.coll_id = t.coll_id
-JOIN store.collective_rank AS m ON m.kernel_id = COALESCE(l.late_id, t.kernel_id);
+JOIN store.collective_rank AS m ON m.kernel_id = COALESCE(l.late_kernel_id, t.kernel_id);
 COMMENT ON VIEW collective_late IS
     'Whom the members of each operation waited for: the last one, or its own partners and roots.';
 COMMENT ON COLUMN collective_late.coll_id IS 'Operation with two members or more in these files.';
@@ -189,3 +216,75 @@ COMMENT ON COLUMN straggler.caused_wait_dur IS
 COMMENT ON COLUMN straggler.own_wait_dur IS 'Sum of what it waited for others, ns.';
 COMMENT ON COLUMN straggler.host_late_wait_dur IS
     'Part of caused_wait_dur where its host launched after the first rank had arrived, ns; in the rest its device was late.';
+
+CREATE VIEW collective_exposure AS
+WITH
+member AS (
+    SELECT
+        k.id,
+        k.trace_id,
+        k.rank,
+        COALESCE(k.device, 0) AS device,
+        k.ts,
+        k.ts + k.dur AS end_ts,
+        MAX(k.ts + k.dur) OVER (
+            PARTITION BY k.trace_id, COALESCE(k.device, 0) ORDER BY k.ts, k.id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reach
+    FROM store.kernel AS k
+    WHERE k.class = 9
+),
+piece AS (
+    SELECT
+        m.id,
+        m.trace_id,
+        m.rank,
+        m.device,
+        w.step,
+        GREATEST(m.ts, COALESCE(m.reach, m.ts), w.ts) AS ts,
+        LEAST(m.end_ts, w.ts + w.dur) AS end_ts
+    FROM member AS m
+    JOIN step_window AS w
+        ON GREATEST(m.ts, COALESCE(m.reach, m.ts)) < w.ts + w.dur AND m.end_ts > w.ts
+    WHERE m.end_ts > COALESCE(m.reach, m.ts)
+),
+summed AS (
+    SELECT
+        p.trace_id,
+        p.device,
+        p.ts,
+        COALESCE(SUM(p.dur) FILTER (p.n_compute > 0) OVER before, 0)::BIGINT AS compute_dur,
+        COALESCE(
+            SUM(p.dur) FILTER (p.n_compute = 0 AND p.n_comm = p.n_waiting) OVER before, 0
+        )::BIGINT AS waiting_dur
+    FROM store.device_point AS p
+    WINDOW before AS (
+        PARTITION BY p.trace_id, p.device ORDER BY p.ts
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+)
+SELECT
+    p.id AS kernel_id,
+    p.rank,
+    p.device,
+    p.step,
+    p.end_ts - p.ts AS comm_dur,
+    b.compute_dur - a.compute_dur AS hidden_dur,
+    (p.end_ts - p.ts) - (b.compute_dur - a.compute_dur) AS exposed_dur,
+    b.waiting_dur - a.waiting_dur AS exposed_wait_dur
+FROM piece AS p
+JOIN summed AS a ON a.trace_id = p.trace_id AND a.device = p.device AND a.ts = p.ts
+JOIN summed AS b ON b.trace_id = p.trace_id AND b.device = p.device AND b.ts = p.end_ts;
+COMMENT ON VIEW collective_exposure IS
+    'Which member of a collective the time of communication belongs to: at each moment of a step and device to the one that began first of those that run. Adds up to comm_dur, exposed_comm_dur and exposed_wait_dur of gpu_timeline.';
+COMMENT ON COLUMN collective_exposure.kernel_id IS
+    'Slice of the member; one that runs only beside others that began before it has no row.';
+COMMENT ON COLUMN collective_exposure.rank IS 'Rank.';
+COMMENT ON COLUMN collective_exposure.device IS 'Device number.';
+COMMENT ON COLUMN collective_exposure.step IS
+    'Step of step_window; a member over a boundary has a row in both.';
+COMMENT ON COLUMN collective_exposure.comm_dur IS 'Its time, ns.';
+COMMENT ON COLUMN collective_exposure.hidden_dur IS 'Part in which a compute kernel runs, ns.';
+COMMENT ON COLUMN collective_exposure.exposed_dur IS 'The rest: no compute kernel runs, ns.';
+COMMENT ON COLUMN collective_exposure.exposed_wait_dur IS
+    'Part of exposed_dur in which all communication of the device waits for other ranks, ns.';

@@ -20,6 +20,7 @@ from replay.cli.cmd_queries import queries
 from replay.cli.cmd_report import report
 from replay.cli.cmd_scenario import scenario
 from replay.cli.cmd_schema import schema
+from replay.cli.cmd_serve import serve
 from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
 from replay.cli.cmd_sweep import sweep
@@ -35,6 +36,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
     ("capture", capture, ProgramCommand),
+    ("serve", with_what_ifs(serve, several=False), StackedCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),

@@ -1,16 +1,21 @@
 """`replay report`: the post-mortem of a run as one HTML page, Markdown or JSON."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 from replay.cli.reading import reading_options
-from replay.cli.stack import typed
+from replay.cli.stack import command_line, typed
+from replay.cli.writing import refuse_traces, require_folder, write_whole
+
+HTML, MARKDOWN, JSON = ".html", ".md", ".json"
+OWN_HEAD = b'"schema_version"'
+"""Stands near the start of JSON that this program wrote."""
+HEAD_BYTES = 64
 
 
 def report(
@@ -19,9 +24,12 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write to .html, .md or .json; else to stdout."
+            "-o", "--output", metavar="FILE", help="Write to .html, .md or .json; else Markdown."
         ),
     ] = None,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Show the page in the browser (with -o FILE.html).")
+    ] = False,
     steps: options.Steps = None,
     ranks: options.Ranks = None,
     unprofiled_step: options.UnprofiledStep = None,
@@ -39,9 +47,12 @@ def report(
     replay report traces/ -o report.md                     the same for a pull request
     replay report traces/ --nvlink 1800GBps -o report.json with a what-if, for programs
     """
+    form = _form(output, traces)
+    if open_ and form != HTML:
+        raise UsageError("--open shows a page", hint="write one: -o report.html")
     from replay import api
     from replay.cli.what_ifs import scenario_in
-    from whatif.report.answer import to_json
+    from whatif.postmortem.render.forms import FORMS
 
     with console.progress() as progress:
         reading = reading_options(
@@ -54,13 +65,50 @@ def report(
         made = api.report(
             traces,
             scenario_in(typed(ctx)),
-            command=shlex.join(["replay", *sys.argv[1:]]),
+            command=command_line(ctx),
             window=api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps)),
             unprofiled_step_ns=parse_step_time(unprofiled_step),
             options=reading,
         )
-    text = to_json(made)
+    console.report_failed(made.failed)
+    content = FORMS[form](made)
     if output is None:
-        console.show(text.decode())
-    else:
-        output.write_bytes(text)
+        console.show(content.decode())
+        return
+    write_whole(output, content)
+    console.talk(f"written: {output}, {len(content) / 1e3:,.0f} kB")
+    if open_:
+        _open(output)
+
+
+def _form(output: Path | None, traces: list[str]) -> str:
+    """The suffix that says what is written; all that can be refused is refused before reading.
+
+    Raises:
+        UsageError: another suffix, no folder, or what lies there is not ours to overwrite.
+    """
+    if output is None:
+        return MARKDOWN
+    form = output.suffix.lower()
+    if form not in {HTML, MARKDOWN, JSON}:
+        raise UsageError(f"`{output}`: which form?", hint=f"end it in {HTML}, {MARKDOWN} or {JSON}")
+    require_folder(output)
+    refuse_traces(output, traces)
+    if form == JSON and output.exists() and not _is_own(output):
+        raise UsageError(
+            f"`{output}` is there already and is no report: not overwritten",
+            hint="give -o another name, or delete that file first",
+        )
+    return form
+
+
+def _is_own(path: Path) -> bool:
+    with path.open("rb") as file:
+        return OWN_HEAD in file.read(HEAD_BYTES)
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        console.talk("no browser was found here")

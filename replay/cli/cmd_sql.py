@@ -12,6 +12,7 @@ from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.options import RowsFormat, SavedFormat
 from replay.cli.reading import reading_options
+from replay.cli.writing import refuse_traces
 
 if TYPE_CHECKING:
     from replay.queries.load import Query, Value
@@ -96,7 +97,7 @@ def sql(
     if asked is None and (given or output):
         raise UsageError("--param and -o need a query", hint="replay sql TRACE QUERY -o FILE")
     if output is not None:
-        _refuse_traces(output, trace)
+        refuse_traces(output, [trace])
     with console.progress() as progress:
         reading = reading_options(
             strict=strict,
@@ -184,16 +185,6 @@ def _shown(limit: int | None, form: SavedFormat, output: Path | None) -> int | N
         return limit or None
     on_screen = output is None and form is SavedFormat.TABLE and sys.stdout.isatty()
     return ROWS_ON_TERMINAL if on_screen else None
-
-
-def _refuse_traces(output: Path, trace: str) -> None:
-    """What is read is never overwritten."""
-    from ingest.inputs import find_files
-
-    if output.resolve() in {file.resolve() for file in find_files([trace])}:
-        raise UsageError(
-            f"`{output}` is the trace itself: not overwritten", hint="give -o another name"
-        )
 
 
 def _show(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("What if", ("whatif", "levers", "sweep", "solve", "scenario")),
+    ("What if", ("whatif", "levers", "sweep", "solve", "serve", "scenario")),
     ("What was", ("report", "check")),
     ("Record", ("capture",)),
     ("Tables", ("ingest", "sql", "tables", "schema", "queries")),

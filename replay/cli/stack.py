@@ -1,5 +1,6 @@
 """What-if options in the order in which they were typed, because they stack."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -7,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 KEY = "replay.typed"
+WORDS = "replay.words"
 
 
 class Typed(NamedTuple):
@@ -26,8 +28,9 @@ class StackedCommand(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own type
-        """Keep the order in `ctx.meta`, then parse as usual."""
+        """Keep words and order in `ctx.meta`, then parse as usual."""
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        ctx.meta[WORDS] = tuple(args)
         ctx.meta[KEY] = tuple(_in_order(values, [str(parameter.name) for parameter in order]))
         return super().parse_args(ctx, args)
 
@@ -43,3 +46,9 @@ def typed(context: typer.Context) -> tuple[Typed, ...]:
     """The options of this call, in the order typed."""
     order: tuple[Typed, ...] = context.meta[KEY]
     return order
+
+
+def command_line(context: typer.Context) -> str:
+    """This call as it can be typed again."""
+    words: tuple[str, ...] = context.meta[WORDS]
+    return shlex.join(["replay", str(context.info_name), *words])

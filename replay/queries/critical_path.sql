@@ -3,6 +3,9 @@
 --     critical path in each step, and what each waited for.
 -- param step BIGINT NULL Only this step; all where NULL.
 -- param rank BIGINT NULL Only pieces on this rank; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 20 Rows at most.
 SELECT
     p.step,
@@ -18,7 +21,13 @@ SELECT
     p.module,
     p.edge_kind AS waited_by
 FROM critical_path AS p
-WHERE p.scenario_id = 0 AND ($step IS NULL OR p.step = $step)
-QUALIFY $rank IS NULL OR p.rank = $rank
+WHERE
+    p.scenario_id = 0
+    AND ($step IS NULL OR p.step = $step)
+    AND ($first_step IS NULL OR p.step >= $first_step)
+    AND ($last_step IS NULL OR p.step <= $last_step)
+QUALIFY
+    ($rank IS NULL OR p.rank = $rank)
+    AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), p.rank::VARCHAR))
 ORDER BY p.total_dur DESC, p.position
 LIMIT $top

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 
 from ingest.errors import UsageError, nearest
@@ -14,6 +15,7 @@ _MORE = re.compile(r"--\s{3,}(?P<rest>.+)")
 _PARAM = re.compile(
     r"(?P<name>[a-z_]\w*)\s+(?P<type>\w+)\s+(?P<default>'[^']*'|\S+)(?:\s+(?P<meaning>.+))?"
 )
+_PLACE = re.compile(r"\$(?P<name>[a-z_]\w*)")
 _TRUTHS = {"true": True, "false": False}
 
 Value = int | float | bool | str | None
@@ -71,6 +73,32 @@ class Query:
             name: param.value(given[name]) if name in given else param.default
             for name, param in known.items()
         }
+
+    def written(self, given: Mapping[str, Value]) -> str:
+        """The text with its values in it and without its header, which runs as it stands.
+
+        For people to read and copy: this program binds values.
+
+        Raises:
+            UsageError: as `values`.
+        """
+        values = self.values(given)
+        types = {param.name: param.type for param in self.params}
+        lines = dropwhile(lambda line: line.startswith("--"), self.text.splitlines())
+        return _PLACE.sub(
+            lambda found: _literal(values[found["name"]], types[found["name"]]), "\n".join(lines)
+        )
+
+
+def _literal(value: Value, type_: str) -> str:
+    if value is None:
+        return f"NULL::{type_}"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, str):
+        quoted = value.replace("'", "''")
+        return f"'{quoted}'"
+    return f"{value}" if value >= 0 else f"({value})"
 
 
 def names() -> list[str]:

@@ -1,6 +1,9 @@
 -- name steps
 -- description Steps of each rank: time of the host, device work launched in it, its sum by kind.
 -- param rank BIGINT NULL Only this rank; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH work AS (
     SELECT
         k.rank,
@@ -24,5 +27,9 @@ SELECT
     w.copy_dur / 1e6 AS copy_ms
 FROM step AS p
 LEFT JOIN work AS w ON w.rank = p.rank AND w.step = p.step
-WHERE $rank IS NULL OR p.rank = $rank
+WHERE
+    ($rank IS NULL OR p.rank = $rank)
+    AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), p.rank::VARCHAR))
+    AND ($first_step IS NULL OR p.step >= $first_step)
+    AND ($last_step IS NULL OR p.step <= $last_step)
 ORDER BY p.rank, p.step

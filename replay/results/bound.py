@@ -7,8 +7,9 @@ import numpy as np
 
 from ingest.vocab import DEVICE_KINDS, EdgeKind, LaneKind, TaskKind
 from replay.graph import thresholds
-from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.arrays import Bool, Float64, Int64, TaskGraph
 from replay.results.causes import NOT_FETCHING, Cause, Fetching, fetching_ns, task_causes
+from replay.results.critical_path import CriticalPath
 from replay.results.fidelity import Baseline
 from replay.results.stragglers import Stragglers
 
@@ -82,7 +83,7 @@ def run_bound(
     3. It is a straggler where the ranks that meet one rank wait for it, exposed, for longer than
        half of that largest share: without the lateness it would no longer be what it is.
     """
-    path_frac = _path_shares(graph, baseline, fetching)
+    path_frac = path_shares(graph, baseline.path, input_frac(graph, fetching))
     sides = dict.fromkeys(OF_CAUSE.values(), 0.0)
     for cause, share in path_frac.items():
         sides[OF_CAUSE[cause]] += share
@@ -111,16 +112,31 @@ def _in_the_loader(path_frac: dict[Cause, float], idle: tuple[float, float, floa
     return idle[2] > idle[1] / 2
 
 
-def _path_shares(graph: TaskGraph, baseline: Baseline, fetching: Fetching) -> dict[Cause, float]:
-    path = baseline.path
+def input_frac(graph: TaskGraph, fetching: Fetching) -> Float64:
+    """Per task: share of its recorded duration inside the data loader."""
+    inside: Float64 = fetching_ns(graph, fetching) / np.maximum(graph.tasks.dur_ns, 1)
+    return inside
+
+
+def path_shares(
+    graph: TaskGraph, path: CriticalPath, in_loader_frac: Float64
+) -> dict[Cause, float]:
+    """Share of a critical path by cause; they add up to 1.
+
+    Args:
+        graph: replayed.
+        path: of its schedule.
+        in_loader_frac: per task of the unchanged run (`input_frac`); tasks that a what-if has added
+            behind those load nothing.
+    """
     spent_ns = np.bincount(
         task_causes(graph)[path.task], weights=path.span_ns, minlength=len(Cause)
     )
-    dur_ns = np.maximum(graph.tasks.dur_ns[path.task], 1)
-    input_ns = float((path.span_ns * (fetching_ns(graph, fetching)[path.task] / dur_ns)).sum())
+    recorded = path.task < len(in_loader_frac)
+    input_ns = float((path.span_ns[recorded] * in_loader_frac[path.task[recorded]]).sum())
     spent_ns[Cause.HOST] -= input_ns
     spent_ns[Cause.INPUT] += input_ns
-    spent_ns[Cause.UNKNOWN] += path.lag_ns.sum()
+    spent_ns[Cause.UNKNOWN] += path.lag_ns.sum() + path.residual_ns.sum()
     total_ns = max(path.length_ns, 1)
     return {cause: float(spent_ns[cause]) / total_ns for cause in Cause}
 

@@ -110,7 +110,7 @@ MANY = OPTIONS["whatif"] - {
 }
 """Those of the commands that ask many what-ifs: all what-ifs, and how traces are read."""
 OPTIONS |= {
-    "report": MANY - {"--format", "--json"} | {"--output"},
+    "report": MANY - {"--format", "--json"} | {"--output", "--open"},
     "levers": MANY,
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
@@ -120,6 +120,7 @@ OPTIONS |= {
         *("--stacks", "--memory", "--no-shapes"),
     },
     "completion": set(),
+    "serve": MANY - {"--format", "--json"} | {"--port", "--no-open"},
 }
 
 
@@ -170,7 +171,7 @@ def test_every_line_that_is_told_first_can_be_parsed() -> None:
 @pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
 def test_help_ends_with_examples_that_can_be_parsed(run: Run, command: str) -> None:
     _, _, examples = run(command, "--help").out.partition("\n  Examples:\n")
-    lines = re.findall(r"^    (replay .*?)(?:   .*| > .*| \| .*)?$", examples, re.MULTILINE)
+    lines = re.findall(r"^    (replay .*?)(?:  .*| > .*| \| .*)?$", examples, re.MULTILINE)
     assert lines
     for line in lines:
         require_parsable(line)

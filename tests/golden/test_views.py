@@ -348,6 +348,36 @@ CASES = (
         [(0, 1, 1, 20_000, True), (1, 0, 1, 10_000, True), (2, 1, 0, 0, True)],
     ),
     Case(
+        "collective_exposure",
+        _two_ranks,
+        "SELECT c.seq, e.rank, e.step, e.comm_dur, e.hidden_dur, e.exposed_dur, e.exposed_wait_dur"
+        " FROM collective_exposure AS e JOIN collective_rank AS m ON m.kernel_id = e.kernel_id"
+        " JOIN collective AS c ON c.coll_id = m.coll_id ORDER BY c.seq, e.rank",
+        [
+            (0, 0, 1, 30_000, 0, 30_000, 20_000),
+            (0, 1, 1, 10_000, 0, 10_000, 0),
+            (1, 0, 1, 20_000, 0, 20_000, 0),
+            (1, 1, 1, 30_000, 0, 30_000, 10_000),
+            (2, 0, 1, 20_000, 0, 20_000, 0),
+            (2, 1, 1, 20_000, 0, 20_000, 0),
+        ],
+    ),
+    Case(
+        "collective_exposure",
+        _training,
+        "SELECT step, comm_dur, hidden_dur, exposed_dur, exposed_wait_dur FROM collective_exposure",
+        [(1, 23_000, 5_000, 18_000, 0)],
+    ),
+    Case(
+        "collective_wait",
+        _two_ranks,
+        "SELECT c.seq, w.rank, w.late_rank, w.wait_dur, w.late_kernel_id = m.kernel_id"
+        " FROM collective_wait AS w JOIN collective AS c USING (coll_id)"
+        " JOIN collective_rank AS m ON m.coll_id = w.coll_id AND m.rank = w.late_rank"
+        " ORDER BY c.seq",
+        [(0, 0, 1, 20_000, True), (1, 1, 0, 10_000, True)],
+    ),
+    Case(
         "straggler",
         _two_ranks,
         "SELECT * FROM straggler",

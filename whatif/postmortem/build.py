@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from whatif.postmortem.conclusion import verdict
 from whatif.postmortem.contract import Report, Section
-from whatif.postmortem.findings import findings, verdict
+from whatif.postmortem.findings.rules import RULES, findings
 from whatif.postmortem.material import Material
 from whatif.postmortem.sections import (
     appendix,
@@ -24,7 +25,6 @@ from whatif.postmortem.sections import (
 from whatif.postmortem.sections import verdict as page_one
 
 SECTIONS: tuple[Callable[[Material], Section], ...] = (
-    page_one.section,
     trust.section,
     run_card.section,
     steps.section,
@@ -38,18 +38,23 @@ SECTIONS: tuple[Callable[[Material], Section], ...] = (
     memory.section,
     what_ifs.section,
     comparison.section,
-    appendix.section,
 )
+"""All but page one, written from the findings, and the appendix, written from the other sections."""
 
 
 def build_report(material: Material, *, program: str) -> Report:
     """The whole report of a run."""
     found = findings(material)
+    said = verdict(material, found)
+    first = page_one.section(material, said, found)
+    sections = (first, *(section(material) for section in SECTIONS))
+    last = appendix.section(material, sections, rules=RULES, program=program)
     return Report(
         title=material.name,
         program=program,
         command=material.command,
-        verdict=verdict(material, found),
+        verdict=said,
         findings=found,
-        sections=tuple(section(material) for section in SECTIONS),
+        sections=(*sections, last),
+        failed=material.findings.reading.failed,
     )

@@ -10,6 +10,8 @@ import msgspec
 from whatif.report.blocks import Block, Query
 
 SCHEMA_VERSION = 1
+PAGE_ONE = "verdict"
+"""Key of the section whose blocks stand under the findings, on the first screen."""
 
 
 class Confidence(StrEnum):
@@ -59,7 +61,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     saving_low_ns: int | None = None
     saving_high_ns: int | None = None
     flag: str = ""
-    """The what-if that the saving was replayed with."""
+    """The what-if that the saving was replayed with, as typed; empty where no option stands for
+    it."""
+    what_if: str = ""
+    """The same in words; empty where nothing was replayed."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,3 +92,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """The biggest saving first."""
     sections: tuple[Section, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    """Files that could not be read, and why; nothing here counts them."""

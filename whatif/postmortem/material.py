@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from whatif.postmortem.replays import Replays
+from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.answer import Answer
 from whatif.report.blocks import Query
 from whatif.report.findings import Findings
@@ -51,7 +53,7 @@ class SourceFile:
     rank: int | None
     events: int
     digest: str
-    """Of its bytes: 128 bits of BLAKE2b, hex."""
+    """SHA-256 of its bytes, hex."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +71,7 @@ class Material:
     """All what-ifs with their ranges."""
     sources: tuple[SourceFile, ...]
     ask: Ask
+    replays: Replays | None = None
+    """Asks what-ifs beside the levers; None where none can be asked."""
+    recorded: Recorded = NOTHING_SAID
+    """What was said of the recorded machine."""

@@ -62,6 +62,8 @@ class DataTable(msgspec.Struct, frozen=True, kw_only=True, tag="table"):
     query: Query | None = None
     left_out: int = 0
     """Rows that there are beyond these."""
+    is_map: bool = False
+    """Numbers are shaded by where they lie between the least and the most of the whole table."""
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True, tag="words"):
@@ -109,6 +111,7 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True, tag="lines"):
     """Places on x with a word: an outlier, a peak."""
     has_points: bool = False
     """Separate points, no line between them."""
+    is_log_x: bool = False
     query: Query | None = None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
+from replay.results.causes import NOT_FETCHING, Fetching
 from replay.results.fidelity import Baseline
 from replay.results.flops import NO_FLOPS, RecordedFlops
 from replay.results.metrics import Breakdown
@@ -53,6 +54,8 @@ class Findings:
     """A step measured without the profiler, which graph and baseline then meet."""
     flops: RecordedFlops = NO_FLOPS
     """Of the recorded operators, by their shapes."""
+    fetching: Fetching = NOT_FETCHING
+    """When each rank was inside its data loader."""
 
     @property
     def recorded(self) -> Baseline:

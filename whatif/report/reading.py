@@ -119,7 +119,7 @@ def late_sentences(reading: RunReading, step_ns: int, n_ranks: int) -> Iterator[
         yield (
             f"rank {worst.rank} makes {whom} wait {format_ms(worst.cost_ns)} a step "
             f"({worst.cost_ns / step_ns:.1%}), last in {worst.times_last} of {worst.meetings} "
-            f"collectives: {_why(worst)}{_held_by(worst)}"
+            f"collectives: {why_late(worst)}{_held_by(worst)}"
         )
     outside_ns, most_ns = reading.late.outside_wait_ns, reading.late.outside_wait_high_ns
     if most_ns > thresholds.STRAGGLER_FRAC * step_ns:
@@ -132,13 +132,13 @@ def late_sentences(reading: RunReading, step_ns: int, n_ranks: int) -> Iterator[
         yield text
 
 
-def _why(late: RankLateness) -> str:
+def why_late(late: RankLateness) -> str:
     """Causes of its lateness with their share of the waiting that they caused."""
     total_ns = sum(late.causes.values())
     if not total_ns:
         return "-"
     told_causes = [
-        f"{_late_by(cause)} {ns / total_ns:.0%}"
+        f"{late_by(cause)} {ns / total_ns:.0%}"
         for cause, ns in list(late.causes.items())[:CAUSES_SHOWN]
         if ns / total_ns > LEAST_FRAC
     ]
@@ -157,7 +157,7 @@ def _held_by(late: RankLateness) -> str:
     return f" (longest in {cut})"
 
 
-def _late_by(cause: Cause) -> str:
+def late_by(cause: Cause) -> str:
     """A cause in the words of lateness."""
     if cause is Cause.WAIT:
         return "waiting in other groups"
@@ -191,7 +191,7 @@ def straggler_table(reading: RunReading, graph: TaskGraph) -> Iterator[str]:
             yield (
                 f"{row.rank:>6}{row.meetings:>7,}{row.times_last:>7,}{row.times_resolved:>10,}"
                 f"{format_ms(row.late_ns):>12}{format_ms(row.caused_wait_ns):>13}"
-                f"{format_ms(row.own_wait_ns):>13}{format_ms(row.cost_ns):>12}  {_why(row)}"
+                f"{format_ms(row.own_wait_ns):>13}{format_ms(row.cost_ns):>12}  {why_late(row)}"
             )
         yield from _costly_collectives(late, graph)
         yield "a step: what a rank that meets it waits for it, exposed; why: share of that waiting"
@@ -219,7 +219,7 @@ def _costly_collectives(late: Stragglers, graph: TaskGraph) -> Iterator[str]:
         size_bytes = int(graph.collectives.size_bytes[number])
         size = f" {size_bytes / 1e6:,.2f} MB" if size_bytes >= 0 else ""
         cause = int(meetings.cause[place])
-        why = "below the clocks" if cause == NOT_RESOLVED else _late_by(Cause(cause))
+        why = "below the clocks" if cause == NOT_RESOLVED else late_by(Cause(cause))
         yield (
             f"{f'{kind}{size}':<28}{_step(graph, int(meetings.step[place])):>6}"
             f"{meetings.last_rank[place]:>6}"

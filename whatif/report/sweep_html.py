@@ -1,11 +1,22 @@
 """A sweep as one page that needs no network: chart, map of two axes, and the table of points."""
 
-from html import escape
-from typing import Any
-
-from plotly import graph_objects, io
+from collections.abc import Iterator
+from itertools import pairwise
 
 from ingest.units import format_ms
+from whatif.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    DataTable,
+    Lines,
+    Part,
+    RangeBar,
+    Ranges,
+    Unit,
+)
+from whatif.report.page.environment import HERE, render
+from whatif.report.plot import is_geometric
 from whatif.report.run_facts import head
 from whatif.report.sweep import (
     PointFacts,
@@ -16,130 +27,159 @@ from whatif.report.sweep import (
     plotted_axis,
 )
 
-MS = 1e6
-STYLE = """
-body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-td, th { padding: .2em .7em; text-align: right; border-bottom: 1px solid #ddd; }
-td.text, th.text { text-align: left; }
-li { margin: .2em 0; }
-"""
+AS_RECORDED = "replayed as recorded"
+MOST_BARS = 60
+"""Points that are still drawn where no axis has numbers."""
+MOST_LINES = 16
 
 
 def sweep_page(answer: SweepAnswer, title: str) -> str:
-    """The page; plotly's own code is in it."""
-    figures = [_figure(answer)]
-    surface = _map(answer)
-    if surface is not None:
-        figures.append(surface)
-    drawn = [
-        io.to_html(figure, full_html=False, include_plotlyjs=at == 0)
-        for at, figure in enumerate(figures)
-    ]
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
-        f"</title><style>{STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n"
-        f"{_head(answer)}\n{''.join(drawn)}\n{_table(answer)}\n{_notes(answer)}\n</body></html>\n"
+    """The page."""
+    return render(
+        HERE / "templates",
+        "sweep.html.j2",
+        program="trace-replay",
+        title=title,
+        facts=f"{head(answer.run)}, measured {format_ms(answer.run.measured_ns)}",
+        verdict=_verdict(answer),
+        shown=[*_chart(answer), *_map(answer), _table(answer)],
+        assumptions=answer.assumptions,
     )
 
 
-def _head(answer: SweepAnswer) -> str:
-    run, shortest = answer.run, best(answer)
-    lines = [
-        head(run),
-        f"replayed step {format_ms(run.replayed_ns)}, measured {format_ms(run.measured_ns)}",
-    ]
-    if shortest is not None:
-        at = ", ".join(f"{name} {value}" for name, value in shortest.at.items())
-        lines.append(f"shortest: {format_ms(shortest.step_ns)} at {at}")
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+def _verdict(answer: SweepAnswer) -> str:
+    recorded = f"The replayed step is {format_ms(answer.run.replayed_ns)}"
+    shortest = best(answer)
+    if shortest is None:
+        return f"{recorded}; no point of the grid fits the run."
+    at = ", ".join(f"{name} {value}" for name, value in shortest.at.items())
+    return f"{recorded}; the shortest of the grid is {format_ms(shortest.step_ns)}, at {at}."
 
 
-def _figure(answer: SweepAnswer) -> Any:  # noqa: ANN401  (plotly's own type)
-    """Lines over the longest numeric axis, else one bar per point; whiskers are the range."""
+def _chart(answer: SweepAnswer) -> Iterator[Block]:
+    """Lines over the longest numeric axis, else a bar with its range for each point."""
     axis = plotted_axis(answer)
-    figure = graph_objects.Figure()
     if axis is None:
-        points = [point for point in answer.points if point.step_ns is not None]
-        names = [", ".join(point.at.values()) for point in points]
-        figure.add_trace(graph_objects.Bar(x=names, y=_ms(points), error_y=_whiskers(points)))
-    else:
-        for name, points in lines_over(answer, axis).items():
-            xs = numbers_of([point.at[axis] for point in points])
-            figure.add_trace(
-                graph_objects.Scatter(
-                    x=xs, y=_ms(points), error_y=_whiskers(points), mode="lines+markers", name=name
-                )
-            )
-    figure.add_hline(
-        y=answer.run.replayed_ns / MS, line_dash="dot", annotation_text="replayed as recorded"
-    )
-    figure.update_layout(xaxis_title=axis, yaxis_title="step, ms", template="plotly_white")
-    return figure
-
-
-def _ms(points: list[PointFacts]) -> list[float]:
-    return [(point.step_ns or 0) / MS for point in points]
-
-
-def _whiskers(points: list[PointFacts]) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [((point.high_ns or 0) - (point.step_ns or 0)) / MS for point in points],
-        "arrayminus": [((point.step_ns or 0) - (point.low_ns or 0)) / MS for point in points],
+        yield from _bars(answer)
+        return
+    lines = lines_over(answer, axis)
+    numbers = {
+        value: number
+        for one in answer.axes
+        if one.name == axis
+        for value, number in zip(one.values, numbers_of(one.values) or (), strict=True)
     }
-
-
-def _map(answer: SweepAnswer) -> Any | None:  # noqa: ANN401  (plotly's own type)
-    """Step over two axes as colours; None where the sweep has not exactly two."""
-    if len(answer.axes) != 2:  # noqa: PLR2004  (a map is flat)
-        return None
-    across, down = answer.axes
-    step_ms = {
-        (point.at[across.name], point.at[down.name]): (point.step_ns or 0) / MS or None
-        for point in answer.points
-    }
-    figure = graph_objects.Figure(
-        graph_objects.Heatmap(
-            x=[str(value) for value in across.values],
-            y=[str(value) for value in down.values],
-            z=[[step_ms[x, y] for x in across.values] for y in down.values],
-            colorbar={"title": "step, ms"},
-            colorscale="Viridis",
+    xs = tuple(sorted(set(numbers.values())))
+    if not lines:
+        return
+    shown = dict(list(lines.items())[:MOST_LINES])
+    parts = [
+        part
+        for name, points in shown.items()
+        for part in _parts(
+            name, {numbers[p.at[axis]]: p for p in points}, xs, alone=len(lines) == 1
         )
-    )
-    figure.update_layout(
-        xaxis={"title": across.name, "type": "category"},
-        yaxis={"title": down.name, "type": "category"},
-        template="plotly_white",
-    )
-    return figure
-
-
-def _table(answer: SweepAnswer) -> str:
-    texts = [axis.name for axis in answer.axes]
-    heads = [
-        *(f'<th class="text">{escape(title)}</th>' for title in texts),
-        *(f"<th>{title}</th>" for title in ("step", "low", "high", "speedup")),
-        *(f'<th class="text">{title}</th>' for title in ("remark", "to type")),
     ]
-    return f"<table><tr>{''.join(heads)}</tr>{''.join(map(_row, answer.points))}</table>"
+    recorded = Part(
+        name=AS_RECORDED, role="other", values=tuple(float(answer.run.replayed_ns) for _ in xs)
+    )
+    left_out = len(lines) - len(shown)
+    yield Lines(
+        key="sweep.lines",
+        title=f"Step over {axis}",
+        about=f"Predicted step for {len(xs)} values of {axis}."
+        + (f" {left_out} more lines are in the table." if left_out else ""),
+        x_name=axis,
+        x_unit=Unit.COUNT,
+        x=xs,
+        y_unit=Unit.NS,
+        lines=(*parts, recorded),
+        is_log_x=is_geometric(xs) and all(after > before for before, after in pairwise(xs)),
+    )
 
 
-def _row(point: PointFacts) -> str:
-    speed = "-" if point.speedup is None else f"{point.speedup:.3f}x"
-    texts = list(point.at.values())
-    numbers = [*map(format_ms, (point.step_ns, point.low_ns, point.high_ns)), speed]
-    remarks = [point.error or "; ".join(point.no_effect), point.flags]
-    cells = [
-        *(f'<td class="text">{escape(text)}</td>' for text in texts),
-        *(f"<td>{escape(text)}</td>" for text in numbers),
-        *(f'<td class="text">{escape(text)}</td>' for text in remarks),
-    ]
-    return f"<tr>{''.join(cells)}</tr>\n"
+def _parts(
+    name: str, points: dict[float, PointFacts], xs: tuple[float, ...], *, alone: bool
+) -> Iterator[Part]:
+    """The line, and the ends of its range where it is the only one."""
+    found = [points.get(x) for x in xs]
+    if alone:
+        yield _part("low", "host", [p.low_ns if p else None for p in found])
+        yield _part("high", "comm", [p.high_ns if p else None for p in found])
+    role = "compute" if alone else name
+    yield _part(name or "step", role, [p.step_ns if p else None for p in found])
 
 
-def _notes(answer: SweepAnswer) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in answer.assumptions)
-    return f"<h2>Assumptions</h2><ul>{items}</ul>" if items else ""
+def _part(name: str, role: str, values: list[int | None]) -> Part:
+    return Part(name=name, role=role, values=tuple(values))
+
+
+def _bars(answer: SweepAnswer) -> Iterator[Block]:
+    points = [point for point in answer.points if point.step_ns is not None]
+    if not points:
+        return
+    yield Ranges(
+        key="sweep.points",
+        title="Steps of the grid",
+        about=f"Predicted steps with their ranges; the first {MOST_BARS} at most.",
+        unit=Unit.NS,
+        baseline=answer.run.replayed_ns,
+        baseline_name=AS_RECORDED,
+        bars=tuple(
+            RangeBar(
+                name=", ".join(f"{name} {value}" for name, value in point.at.items()),
+                value=point.step_ns or 0,
+                low=point.low_ns or 0,
+                high=point.high_ns or 0,
+            )
+            for point in points[:MOST_BARS]
+        ),
+    )
+
+
+def _map(answer: SweepAnswer) -> Iterator[Block]:
+    """Step over two axes, shaded; nothing where the sweep has not exactly two."""
+    if len(answer.axes) != 2:  # noqa: PLR2004  (a map is flat)
+        return
+    across, down = answer.axes
+    steps: dict[tuple[str, str], Cell] = {
+        (point.at[across.name], point.at[down.name]): point.step_ns for point in answer.points
+    }
+    yield DataTable(
+        key="sweep.map",
+        title=f"Step by {down.name} (down) and {across.name} (across)",
+        about="The darker, the longer.",
+        columns=(
+            Column(name=down.name, unit=Unit.CODE),
+            *(Column(name=value, unit=Unit.NS) for value in across.values),
+        ),
+        rows=tuple((y, *(steps[x, y] for x in across.values)) for y in down.values),
+        is_map=True,
+    )
+
+
+def _table(answer: SweepAnswer) -> DataTable:
+    times = tuple(Column(name=name, unit=Unit.NS) for name in ("step", "low", "high"))
+    return DataTable(
+        key="sweep.all",
+        title="All points",
+        columns=(
+            *(Column(name=axis.name, unit=Unit.CODE) for axis in answer.axes),
+            *times,
+            Column(name="speedup", unit=Unit.FACTOR),
+            Column(name="remark", unit=Unit.TEXT),
+            Column(name="to type", unit=Unit.CODE),
+        ),
+        rows=tuple(
+            (
+                *point.at.values(),
+                point.step_ns,
+                point.low_ns,
+                point.high_ns,
+                point.speedup,
+                point.error or "; ".join(point.no_effect),
+                point.flags,
+            )
+            for point in answer.points
+        ),
+    )

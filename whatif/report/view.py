@@ -1,5 +1,7 @@
 """Findings -> the answer of the JSON contract."""
 
+import msgspec
+
 from ingest.units import Nanos
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
@@ -44,8 +46,8 @@ PLACES = 50
 
 def answer_of(findings: Findings) -> Answer:
     """The contract's object; what no what-if was asked for is null."""
-    graph, baseline, study = findings.graph, findings.baseline, findings.study
-    return Answer(
+    graph, baseline = findings.graph, findings.baseline
+    unchanged = Answer(
         trace=trace_facts(graph, findings.facts, len(findings.reading.failed)),
         trust=_trust(findings),
         baseline=BaselineFacts(
@@ -54,15 +56,29 @@ def answer_of(findings: Findings) -> Answer:
             strict_ns=findings.recorded.strict.mean_ns,
             unprofiled=_unprofiled(findings.unprofiled),
         ),
-        prediction=None if study is None else _prediction(study),
-        ranks=_ranks(graph, baseline, None if study is None else study.rank_ns),
-        breakdown=BreakdownFacts(
-            baseline=_parts(findings.breakdown),
-            predicted=None if study is None else _parts(study.predicted),
-        ),
+        prediction=None,
+        ranks=_ranks(graph, baseline, None),
+        breakdown=BreakdownFacts(baseline=_parts(findings.breakdown), predicted=None),
         reading=_reading(findings.run),
         rates=_rates(findings),
         levers=None if findings.levers is None else tuple(map(_lever, findings.levers)),
+    )
+    return predicted_on(unchanged, findings)
+
+
+def predicted_on(unchanged: Answer, findings: Findings) -> Answer:
+    """The answer for the study of the findings; what the unchanged run tells stays as it is."""
+    study = findings.study
+    if study is None:
+        return unchanged
+    return msgspec.structs.replace(
+        unchanged,
+        prediction=_prediction(study),
+        ranks=_ranks(findings.graph, findings.baseline, study.rank_ns),
+        breakdown=BreakdownFacts(
+            baseline=unchanged.breakdown.baseline, predicted=_parts(study.predicted)
+        ),
+        rates=_rates(findings),
     )
 
 

@@ -1,0 +1,96 @@
+-- name slower_work
+-- description What one rank spends more time on than the others do, per step: kernels by their own
+--     time, operators, calls and annotations by the time that is theirs alone (calls that wait for a device
+--     left out); against the median of the other ranks.
+-- param late_rank BIGINT NULL The rank to look at; where NULL the one that costs the others most.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
+-- param first_step BIGINT NULL From this step on.
+-- param last_step BIGINT NULL Up to this step.
+-- param top BIGINT 20 Rows at most.
+WITH
+span AS (
+    SELECT
+        w.step,
+        w.is_recorded,
+        COUNT(*) OVER () AS steps
+    FROM step_window AS w
+    WHERE NOT w.is_recorded
+        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+),
+chosen AS (
+    SELECT DISTINCT t.rank
+    FROM trace AS t
+    WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR)
+),
+late AS (
+    SELECT COALESCE(
+        $late_rank,
+        (SELECT s.rank FROM straggler AS s ORDER BY s.caused_wait_dur DESC, s.rank LIMIT 1),
+        (SELECT MIN(c.rank) FROM chosen AS c)
+    ) AS rank
+),
+waiting AS (
+    SELECT r.id
+    FROM runtime AS r
+    WHERE r.kind IN ('device_sync', 'stream_sync', 'event_sync')
+),
+work AS (
+    SELECT
+        'device' AS place,
+        k.name,
+        k.rank,
+        k.dur,
+        s.steps
+    FROM kernel AS k
+    JOIN span AS s ON k.step = s.step OR NOT s.is_recorded
+    WHERE k.class <> 'collective'
+    UNION ALL
+    SELECT 'host', o.name, o.rank, o.self_dur, s.steps
+    FROM slice AS o
+    JOIN span AS s ON o.step = s.step OR NOT s.is_recorded
+    WHERE (
+            o.cat IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'python_function')
+            OR o.id IN (SELECT r.id FROM runtime AS r)
+        )
+        AND o.id NOT IN (SELECT w.id FROM waiting AS w)
+        AND o.id NOT IN (SELECT m.kernel_id FROM collective_rank AS m)
+        AND o.name NOT LIKE 'ProfilerStep#%'
+),
+summed AS (
+    SELECT
+        w.place,
+        w.name,
+        w.rank,
+        COUNT(*) / ANY_VALUE(w.steps) AS calls,
+        SUM(w.dur) / ANY_VALUE(w.steps) AS dur
+    FROM work AS w
+    JOIN chosen AS c ON c.rank = w.rank
+    GROUP BY w.place, w.name, w.rank
+),
+usual AS (
+    SELECT
+        a.place,
+        a.name,
+        MEDIAN(COALESCE(m.dur, 0)) AS dur,
+        MEDIAN(COALESCE(m.calls, 0)) AS calls
+    FROM (SELECT DISTINCT w.place, w.name FROM summed AS w) AS a
+    CROSS JOIN chosen AS c
+    LEFT JOIN summed AS m ON m.place = a.place AND m.name = a.name AND m.rank = c.rank
+    WHERE c.rank <> (SELECT l.rank FROM late AS l)
+    GROUP BY a.place, a.name
+)
+SELECT
+    m.rank,
+    m.place,
+    m.name,
+    m.calls AS calls_per_step,
+    m.dur AS own_ns,
+    u.calls AS usual_calls_per_step,
+    u.dur AS usual_ns,
+    m.dur - u.dur AS more_ns
+FROM summed AS m
+JOIN late AS l ON l.rank = m.rank
+JOIN usual AS u ON u.place = m.place AND u.name = m.name
+WHERE m.dur > u.dur
+ORDER BY more_ns DESC, m.place, m.name
+LIMIT $top

@@ -1,0 +1,152 @@
+"""Injected faults are found first, healthy runs yield nothing, thresholds hold."""
+
+from dataclasses import replace
+
+import pytest
+
+from replay.graph.arrays import TaskGraph
+from replay.graph.work import NO_WORK
+from tests.builders import GraphBuilder
+from tests.unit.postmortem.graphs import (
+    MS,
+    US,
+    fetching,
+    material_of,
+    material_of_findings,
+    one_rank,
+    training,
+)
+from tests.unit.report.findings import findings_of
+from whatif.postmortem.contract import Confidence, Finding
+from whatif.postmortem.findings import memory_full
+from whatif.postmortem.findings.rules import findings
+
+HEALTHY = {
+    "two ranks in step": training(),
+    "two ranks in one step": training(steps=1),
+    "one GPU that is always busy": one_rank(kernels=4),
+    "a host that waits at the end of long steps": one_rank(kernels=4, sync=True),
+    "a short copy": one_rank(kernels=4, copy_ns=100 * US),
+    "ranks apart by less than runs differ": training(slow={1: 1.004}),
+}
+
+
+def found_in(graph: TaskGraph) -> list[str]:
+    return [one.key for one in findings(material_of(graph))]
+
+
+@pytest.mark.parametrize("graph", HEALTHY.values(), ids=HEALTHY)
+def test_a_healthy_run_yields_no_finding(graph: TaskGraph) -> None:
+    assert found_in(graph) == []
+
+
+FAULTS = {
+    "straggler": training(slow={1: 1.5}),
+    "exposed_communication": training(transfer_ns=15 * MS, hidden=False),
+    "synchronising_calls": one_rank(
+        steps=6, kernels=1, kernel_ns=2 * MS, host_ns=800 * US, sync=True
+    ),
+    "small_kernels": one_rank(kernels=200, kernel_ns=3 * US, host_ns=12 * US),
+    "host_bound": one_rank(kernels=20, kernel_ns=100 * US, host_ns=300 * US),
+    "exposed_copies": one_rank(kernels=1, copy_ns=5 * MS),
+    "allocator_calls": one_rank(kernels=1, kernel_ns=1 * MS, call="cudaMalloc", call_ns=3 * MS),
+    "long_steps": one_rank(steps=5, long_step=2),
+}
+"""Fault by the rule that has to come first."""
+
+
+@pytest.mark.parametrize(("key", "graph"), FAULTS.items(), ids=FAULTS)
+def test_an_injected_fault_is_found_first(key: str, graph: TaskGraph) -> None:
+    assert found_in(graph)[:1] == [key]
+
+
+def first_of(key: str) -> Finding:
+    return findings(material_of(FAULTS[key]))[0]
+
+
+def test_a_straggler_is_told_by_its_rank_cause_and_cost() -> None:
+    found = first_of("straggler")
+    assert "for rank 1: its kernels take longer" in found.insight
+    assert found.saving_ns == 10 * MS
+    assert found.flag == "--no-stragglers"
+    assert found.what_if == "no stragglers: every rank as fast as the median rank"
+
+
+def test_a_straggler_seen_once_may_be_chance() -> None:
+    (found,) = findings(material_of(training(steps=1, slow={1: 1.5})))
+    assert (found.key, found.confidence) == ("straggler", Confidence.LOW)
+    assert found.why_confidence == "it was late 1 time: that may be chance"
+
+
+def test_the_saving_is_that_of_the_replay_and_lies_in_its_range() -> None:
+    for key in FAULTS:
+        for found in findings(material_of(FAULTS[key])):
+            if found.saving_ns is None:
+                continue
+            assert found.saving_low_ns is not None
+            assert found.saving_high_ns is not None
+            assert found.saving_low_ns <= found.saving_ns <= found.saving_high_ns
+
+
+def test_a_finding_has_all_its_parts() -> None:
+    for key in FAULTS:
+        for found in findings(material_of(FAULTS[key])):
+            assert all((found.insight, found.evidence, found.action, found.why_confidence))
+            assert "told" in found.evidence
+
+
+def test_exposed_copies_end_half_as_early_when_twice_as_fast() -> None:
+    found = first_of("exposed_copies")
+    assert found.saving_ns == 5 * MS // 2
+    assert found.flag == "--scale class:memcpy=0.5"
+
+
+def test_long_steps_add_what_they_are_above_the_median() -> None:
+    found = first_of("long_steps")
+    assert found.insight.startswith("1 step of 5 took more than 1.5x the median: they add 12.0")
+    assert found.saving_ns is None
+
+
+def test_a_data_loader_on_the_path_is_found_first_and_leaves_the_host_alone() -> None:
+    graph = one_rank(steps=1, kernels=2, kernel_ns=1 * MS, host_ns=3 * MS)
+    loading = fetching(findings_of(graph), {0: (0, 3 * MS)})
+    (first, *_) = found = findings(material_of_findings(loading))
+    assert [one.key for one in found] == ["data_loader", "host_bound"]
+    assert first.saving_ns == 3 * MS
+    assert (first.flag, first.what_if) == ("", "every batch there at once")
+    # Half of the stretch that is no loader, and of the calls beside it, 10 us.
+    assert found[1].saving_ns == pytest.approx(1.5 * MS, abs=10 * US)
+
+
+def test_a_data_loader_beside_a_busy_device_is_no_finding() -> None:
+    graph = one_rank(steps=2, kernels=3)
+    loading = fetching(findings_of(graph), {0: (10 * US, 25 * US)})
+    assert findings(material_of_findings(loading)) == ()
+
+
+@pytest.mark.parametrize(("held", "is_told"), [(0.96, True), (0.90, False)])
+def test_memory_near_its_end_is_a_risk_without_a_saving(held: float, is_told: bool) -> None:  # noqa: FBT001
+    memory_bytes = 80_000_000_000
+    work = replace(NO_WORK, peak_bytes=round(held * memory_bytes), memory_bytes=memory_bytes)
+    found = memory_full.rule(material_of(replace(one_rank(), work=work)))
+    assert (found is not None) == is_told
+    assert found is None or (found.saving_ns, found.key) == (None, memory_full.KEY)
+
+
+def test_findings_come_by_their_saving() -> None:
+    savings = [one.saving_ns or 0 for one in findings(material_of(FAULTS["small_kernels"]))]
+    assert savings == sorted(savings, reverse=True)
+
+
+def test_kernels_of_a_graph_are_not_told_to_be_put_into_one() -> None:
+    assert "small_kernels" not in found_in(one_launch())
+
+
+def one_launch() -> TaskGraph:
+    builder = GraphBuilder(ranks=(0,))
+    builder.host(0, "aten::mm", 5 * MS)
+    launch = builder.call(0, "cudaGraphLaunch", 50 * US)
+    for _ in range(50):
+        builder.kernel(0, "gemm", 3 * US, caller=launch)
+    builder.host(0, "aten::mm", 5 * MS)
+    return builder.build()

@@ -1,0 +1,137 @@
+"""What a finding's action would save, by a replay, and how far that can be relied on."""
+
+from dataclasses import dataclass
+
+from replay.graph.arrays import Int64
+from whatif.levers import Lever
+from whatif.postmortem.contract import Confidence, Finding
+from whatif.postmortem.material import Material
+from whatif.postmortem.replays import typed
+from whatif.report.blocks import Query
+from whatif.report.columns import to_type
+from whatif.report.levers import MovedFacts, moved_facts
+from whatif.transforms.base import with_durations
+from whatif.transforms.registry import Transform
+
+SURE_GRADES = ("A", "B")
+"""Grades whose replay is within 5 % of the recording, with a cause for 90 % of the path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a rule has to say beside the saving."""
+
+    key: str
+    section: str
+    insight: str
+    evidence: str
+    query: Query | None
+    action: str
+
+
+def twice(material: Material, what: str) -> MovedFacts | None:
+    """A lever of the table moved twice as far, or the change itself; None where it is no lever."""
+    for lever in material.levers.levers:
+        if lever.what == what:
+            return lever.twice or lever.limit
+    return None
+
+
+def asked(material: Material, why: str, *changes: Transform) -> MovedFacts | None:
+    """A what-if of its own, replayed now; None where it does not fit the run."""
+    lever = None if material.replays is None else material.replays.saving(why, changes)
+    return None if lever is None else moved_facts(lever, material.levers.step_ns)
+
+
+def changed(material: Material, why: str, dur_ns: Int64) -> MovedFacts | None:
+    """A what-if of other durations, ns per task, that no flag stands for."""
+    if material.replays is None:
+        return None
+    graph = with_durations(material.findings.graph, dur_ns)
+    return moved_facts(material.replays.saving_of_graph(why, graph), material.levers.step_ns)
+
+
+def best(*moved: MovedFacts | None) -> MovedFacts | None:
+    """The one that saves most; None without any."""
+    there = [one for one in moved if one is not None]
+    return max(there, key=lambda one: one.saving_ns, default=None)
+
+
+def is_worth(material: Material, moved: MovedFacts | None) -> bool:
+    """It saves more than two runs of one job differ."""
+    return moved is not None and moved.saving_ns >= max(material.levers.noise_ns, 1)
+
+
+def finding(
+    material: Material,
+    told: Told,
+    moved: MovedFacts | None,
+    *,
+    what_if: str = "",
+    most: Confidence = Confidence.HIGH,
+    why: str = "",
+) -> Finding:
+    """The finding with its saving.
+
+    Args:
+        material: the run.
+        told: what the rule says.
+        moved: the what-if that stands for the action; None where none does.
+        what_if: the change in words, where no lever has them.
+        most: no more confidence than this.
+        why: reason for `most`, where it is not high.
+    """
+    confidence, reason = _judged(material, moved)
+    known = _known(material, moved)
+    if _ORDER.index(most) > _ORDER.index(confidence):
+        confidence, reason = most, why
+    return Finding(
+        key=told.key,
+        section=told.section,
+        insight=told.insight,
+        evidence=told.evidence,
+        query=told.query,
+        action=told.action,
+        confidence=confidence,
+        why_confidence=reason,
+        saving_ns=None if moved is None else moved.saving_ns,
+        saving_low_ns=None if moved is None else moved.saving_low_ns,
+        saving_high_ns=None if moved is None else moved.saving_high_ns,
+        flag=_typed(moved, known),
+        what_if=known.why if known is not None and not what_if else what_if,
+    )
+
+
+_ORDER = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
+
+
+def _judged(material: Material, moved: MovedFacts | None) -> tuple[Confidence, str]:
+    """By the range, then by the grade, then by the models that the what-if used."""
+    grade = material.answer.trust.grade
+    if grade == "D":
+        return Confidence.LOW, "the replay of this recording has grade D"
+    if moved is not None and moved.saving_low_ns < material.levers.noise_ns:
+        return Confidence.LOW, "the low end of its range is no more than noise"
+    if grade not in SURE_GRADES:
+        return Confidence.MEDIUM, f"the replay has grade {grade}: {_reason(material)}"
+    known = _known(material, moved)
+    if known is not None and known.known_errors:
+        return Confidence.MEDIUM, f"known error of the model: {known.known_errors[0]}"
+    return Confidence.HIGH, f"the replay has grade {grade} and the whole range is above noise"
+
+
+def _reason(material: Material) -> str:
+    return next(iter(material.answer.trust.reasons), "its reasons are in the trust section")
+
+
+def _typed(moved: MovedFacts | None, known: Lever | None) -> str:
+    """As it is typed in a shell."""
+    if known is not None:
+        return typed(known)
+    return "" if moved is None else to_type(moved.flag)
+
+
+def _known(material: Material, moved: MovedFacts | None) -> Lever | None:
+    if moved is None or not moved.flag or material.replays is None:
+        return None
+    return material.replays.known(moved.flag)

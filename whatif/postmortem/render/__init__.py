@@ -1,0 +1,1 @@
+"""A report as one HTML page (`html.py`) and as Markdown for pull requests (`markdown.py`)."""
