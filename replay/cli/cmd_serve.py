@@ -38,7 +38,9 @@ def serve(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Turn knobs of a run in the browser and see its step move at once; Ctrl-C ends it.
+    """Turn knobs of a run in the browser.
+
+    Its step moves at once; Ctrl-C ends it.
 
     \b
     replay serve traces/
