@@ -137,6 +137,20 @@ class Run:
         names, rows, left_out = self._opened.store.page(query, params or {}, limit=limit)
         return Table(names=tuple(names), rows=tuple(rows), failed=self.failed, left_out=left_out)
 
+    def batches(self, query: str, *, rows: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+        """Rows of one read-only query as a `pyarrow.RecordBatchReader`; the run must stay open.
+
+        Args:
+            query: one SELECT.
+            rows: that are held at a time.
+
+        Raises:
+            UsageError: as `sql`.
+            TraceError: as `sql`.
+        """
+        self._replayed_for(query)
+        return self._opened.store.batches(query, rows=rows)
+
     def describe(self, table: str | None = None, *, with_counts: bool = False) -> Table:
         """The tables with their meaning (and number of rows), or the columns of one.
 

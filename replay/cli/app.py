@@ -11,6 +11,7 @@ from ingest.errors import UsageError, UserError
 from replay.cli import console
 from replay.cli.asked import with_what_ifs
 from replay.cli.cmd_check import check
+from replay.cli.cmd_export import export
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
@@ -31,6 +32,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("levers", with_what_ifs(levers, several=False), StackedCommand),
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
+    ("export", with_what_ifs(export, several=False), StackedCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),

@@ -112,6 +112,7 @@ OPTIONS |= {
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
+    "export": MANY - {"--format", "--json"} | {"--output", "--table", "--chakra"},
 }
 
 
