@@ -143,8 +143,8 @@ def _tell_traces(made: "ExportedTraces", output: Path) -> None:
         )
     lost_ms = traces.lost_ns / 1e6
     console.talk(
-        f"left out: {lost_ms:,.2f} ms of the step's critical path are lags, or gaps without a known "
-        "cause: the format has no place for them"
+        f"left out: {lost_ms:,.2f} ms of the step's critical path are lags, or gaps without a "
+        "known cause: the format has no place for them"
     )
     console.talk(
         f"{_counted(traces.nodes, 'node')} of {_counted(len(traces.ranks), 'rank')} written to "

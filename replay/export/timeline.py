@@ -13,7 +13,7 @@ from ingest.vocab import LaneKind
 from replay.export.files import write_pieces
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
-from replay.results.idle import SHORT, device_idle
+from replay.results.idle import SHORT
 from replay.results.metrics import step_times
 from replay.results.perfetto import (
     Lanes,
@@ -153,7 +153,7 @@ class _Drawn:
         self._add_device(number, rank, rank, with_parts=False)
 
     def _count_short(self, rank: int) -> None:
-        idle = device_idle(self._recording.graph, self.told[0].version.schedule)
+        idle = self.told[0].idle
         short = int(idle.dur_ns[(idle.cause == SHORT) & (idle.rank == rank)].sum())
         if short:
             self.left_out[_SHORT] = self.left_out.get(_SHORT, 0) + short

@@ -78,6 +78,7 @@ class Told:
         self._modules = modules(graph)
         self._slack_ns = slack(graph, version.schedule).run_ns
         self.path = critical_path(graph, version.schedule)
+        self.idle = device_idle(graph, version.schedule)
         self.critical: Bool = np.zeros(graph.n_tasks, bool)
         self.critical[self.path.task] = True
 
@@ -378,7 +379,7 @@ def _parts(arrive: Int64, told: Told) -> list[Slices]:
 
 def idle_slices(told: Told, rank: int) -> dict[int, Slices]:
     """Gaps of each device of a rank inside the steps, by cause; short gaps are left out."""
-    idle = device_idle(told.version.graph, told.version.schedule)
+    idle = told.idle
     found = {}
     for device in np.unique(idle.device[idle.rank == rank]).tolist():
         mine = idle_of(idle, (idle.rank == rank) & (idle.device == device) & (idle.cause != SHORT))

@@ -91,9 +91,9 @@ class TimelineRows:
         for table in (self._device, self.host):
             at, known = _found(table["slice_id"], slice_id)
             for key, name in (("correlation", "correlation"), ("External id", "external_id")):
-                values = table[name][at]
-                for row in np.flatnonzero(known & (values > 0)).tolist():
-                    told[row][key] = int(values[row])
+                for row in np.flatnonzero(known).tolist():
+                    if table[name][at[row]] > 0:
+                        told[row][key] = int(table[name][at[row]])
         if lane is not None and lane.stream >= 0:
             for one in told:
                 one |= {"device": lane.device, "stream": lane.stream}
