@@ -90,6 +90,8 @@ class _Nodes:
             found: set[int] = set()
             for edge in range(int(graph.edges.start[task]), int(graph.edges.start[task + 1])):
                 found.update(self._sources(task, edge, known))
+            if tasks.kind[task] == TaskKind.TRANSFER:
+                found.update(known[task - 1])  # its arrival: the two are one node
             known[task] = tuple(sorted(found))
             if self.is_node[task]:
                 yield task, known[task]
@@ -170,7 +172,7 @@ def _lost_ns(graph: TaskGraph, schedule: Schedule) -> int:
 
 
 def _metadata(rank: int) -> bytes:
-    return _text(1, SCHEMA) + _attribute("rank", _INT64, _varint(rank))
+    return _text(1, SCHEMA) + _field(2, _attribute("rank", _INT64, _varint(rank)))
 
 
 def _node(nodes: _Nodes, task: int, waits_for: tuple[int, ...]) -> bytes:
@@ -218,7 +220,7 @@ def _attributes(nodes: _Nodes, task: int, *, is_simulated: bool) -> bytes:
         ]
     elif not on_host:
         told += _work(graph, task)
-    return b"".join(told)
+    return b"".join(_field(10, one) for one in told)
 
 
 def _comm_type(graph: TaskGraph, collective: int) -> int:
@@ -254,8 +256,9 @@ def _record(message: bytes) -> bytes:
 
 
 def _attribute(name: str, field: int, value: bytes) -> bytes:
+    """An `AttributeProto`."""
     wire = _BYTES if field == _STRING else _VARINT
-    return _field(10, _text(1, name) + _varint(field << 3 | wire) + value)
+    return _text(1, name) + _varint(field << 3 | wire) + value
 
 
 def _number(field: int, value: int) -> bytes:
