@@ -7,9 +7,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from ingest.errors import UsageError
 from replay.engine.schedule import Schedule
-from replay.export.files import whole_file
+from replay.export.files import as_folder, whole_file
 from replay.graph.arrays import TaskGraph
 from replay.results.chakra import ExecutionTraces, execution_traces
 
@@ -40,9 +39,7 @@ def write_execution_traces(graph: TaskGraph, schedule: Schedule, folder: Path) -
         UsageError: the folder is a file.
         OSError: a file cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"`{folder}` is a file, no folder", hint="--chakra writes many: -o et/")
-    folder.mkdir(parents=True, exist_ok=True)
+    as_folder(folder)
     paths = {info.rank: folder / f"{PREFIX}.{number}.et" for number, info in enumerate(graph.ranks)}
     with ExitStack() as files:
         opened: dict[int, BinaryIO] = {}

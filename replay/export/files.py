@@ -19,6 +19,24 @@ def is_one_file(output: Path) -> bool:
     return output.name.lower().endswith((".json", ".json.gz"))
 
 
+def as_folder(output: Path) -> Path:
+    """The folder, made where it is not there.
+
+    Raises:
+        UsageError: it is a file, or its name reads as that of one.
+    """
+    if output.is_dir():
+        return output
+    if output.exists():
+        raise UsageError(f"`{output}` is a file, no folder", hint="give -o another name")
+    if output.suffix:
+        raise UsageError(
+            f"`{output}` is no folder", hint="end a timeline in .json or .json.gz; or: -o folder/"
+        )
+    output.mkdir(parents=True)
+    return output
+
+
 def refuse_traces(output: Path, traces: Sequence[Path | str]) -> None:
     """What is read is never overwritten.
 

@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from ingest.errors import TraceError, UsageError
-from replay.export.files import whole_file
+from replay.export.files import as_folder, whole_file
 from replay.run import Run, refuse_unknown
 
 ALL = "all"
@@ -67,9 +67,7 @@ def write_tables(run: Run, table: str, output: Path) -> Tables:
     if table != ALL:
         refuse_unknown(table, run.tables)
         return Tables(written=(_write(run, table, output),), left_out=(), failed=run.failed)
-    if output.suffix.lower() in WRITERS or (output.exists() and not output.is_dir()):
-        raise UsageError(f"`{output}` is no folder", hint="--table all writes many: -o tables/")
-    output.mkdir(parents=True, exist_ok=True)
+    as_folder(output)
     written, left_out = [], []
     for name in run.tables:
         try:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ingest.errors import UsageError
 from ingest.store import Store
 from ingest.vocab import LaneKind
-from replay.export.files import write_pieces
+from replay.export.files import as_folder, write_pieces
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.idle import SHORT
@@ -293,8 +292,7 @@ def write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> 
         UsageError: the folder is a file.
         OSError: a file cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"`{folder}` is a file, no folder", hint="give -o another name")
+    as_folder(folder)
     written: list[Path] = []
     totals = {"size": 0, "slices": 0, "flows": 0}
     left_out: dict[str, int] = {}
