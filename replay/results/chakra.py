@@ -1,8 +1,8 @@
 """The predicted run as Chakra execution traces: what ASTRA-sim reads, one file per rank.
 
 Field numbers are those of `et_def.proto` of MLCommons Chakra (schema 0.0.4), attribute names those
-that ASTRA-sim asks for. The wire format is written here: it is eight lines, and a library that
-packs a message at a time takes six times as long.
+that ASTRA-sim asks for. The wire format is written here: it is a few lines, and no package carries
+Chakra's classes.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,13 +2,17 @@
 
 import gzip
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.cli.calls import Run
+from tests.cli.calls import ROOT, Run
 
 SAMPLE = "sample_traces/ddp8_h100"
+PAGE = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^replay (export sample_traces/.*)$", PAGE, re.MULTILINE)
 USAGE, TRACE, SCENARIO = 2, 3, 4
 
 
@@ -59,6 +63,20 @@ def test_a_table_is_counted(run: Run, tmp_path: Path) -> None:
     assert outcome.err.startswith("1 table, 5,942 rows written to ")
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_writes_what_it_names(run: Run, tmp_path: Path, command: str) -> None:
+    *arguments, output = shlex.split(command)
+    assert arguments[-1] == "-o"
+    assert run(*arguments, tmp_path / output).code == 0
+    assert (tmp_path / output).exists()
+
+
+def test_the_example_of_the_page_is_true(run: Run) -> None:
+    assert run("check", SAMPLE).code == 0  # the store is there, where tests keep theirs
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    exec(compile(block, "docs/export.md", "exec"), {})
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
@@ -71,7 +89,11 @@ def test_a_table_is_counted(run: Run, tmp_path: Path) -> None:
         ([SAMPLE, "--chakra", "-o", "out.json"], USAGE, "is no folder"),
         (["missing.json", "-o", "out.json"], TRACE, "no such file"),
         ([SAMPLE, "--gpu", "H1000", "-o", "out.json"], SCENARIO, "no accelerator"),
-        ([SAMPLE, "--base-nvlink", "450GBps", "-o", "out.json"], USAGE, "change nothing by themselves"),
+        (
+            [SAMPLE, "--base-nvlink", "450GBps", "-o", "out.json"],
+            USAGE,
+            "change nothing by themselves",
+        ),
         ([SAMPLE, "--table", "kernel", "--gpu", "H200", "-o", "k.csv"], USAGE, "whole recorded"),
         ([SAMPLE, "--table", "kernel", "--ranks", "0", "-o", "k.csv"], USAGE, "whole recorded"),
         ([SAMPLE, "--table", "kernel", "--chakra", "-o", "k.csv"], USAGE, "whole recorded"),

@@ -17,9 +17,7 @@ def read(path: Path) -> dict[str, Any]:
     """The document; numbers with a point are exact, and NaN is no JSON."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
-        document: dict[str, Any] = json.load(
-            file, parse_float=Decimal, parse_constant=_no_number
-        )
+        document: dict[str, Any] = json.load(file, parse_float=Decimal, parse_constant=_no_number)
     return document
 
 
@@ -49,9 +47,7 @@ def slices_by_track(events: list[Event]) -> dict[Place, list[Event]]:
 
 
 def _faults_of_names(events: list[Event], tracks: dict[Place, list[Event]]) -> Iterator[str]:
-    named = {
-        (event["name"], event["pid"], event["tid"]) for event in events if event["ph"] == "M"
-    }
+    named = {(event["name"], event["pid"], event["tid"]) for event in events if event["ph"] == "M"}
     for pid, tid in tracks:
         if ("thread_name", pid, tid) not in named:
             yield f"track {pid}/{tid} has no name"

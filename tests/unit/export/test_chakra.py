@@ -13,7 +13,7 @@ from replay.results.chakra import COMM_COLL_NODE, COMP_NODE
 from tests.builders import GraphBuilder
 
 pytest.importorskip("google.protobuf", reason="comes with the extra `test`")
-from tests.oracles import chakra  # noqa: E402  (needs protobuf)
+from tests.oracles import chakra
 
 GATHER, REDUCE = CollectiveKind.ALL_GATHER, CollectiveKind.ALL_REDUCE
 

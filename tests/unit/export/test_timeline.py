@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ def _file(rank: int = 0, ranks: tuple[int, ...] = (0,), late_us: float = 0.0) ->
     return file
 
 
-def _export(tmp_path: Path, scenario: Scenario = api.UNCHANGED, **more: Any) -> Any:
+def _export(
+    tmp_path: Path, scenario: Scenario = api.UNCHANGED
+) -> tuple[api.Exported, dict[str, Any]]:
     trace = _file().write(tmp_path / "rank0.json")
     output = tmp_path / "out.json"
-    made = api.export_timeline([trace], scenario, output=output, options=NO_CACHE, **more)
+    made = api.export_timeline([trace], scenario, output=output, options=NO_CACHE)
     return made, read(output)
 
 
@@ -126,7 +129,7 @@ def test_the_critical_path_fills_the_steps_without_a_hole(tmp_path: Path, versio
     moments = [_span(piece) for piece in path]
     assert moments[0][0] == _span(step)[0]
     assert moments[-1][1] == _span(step)[1]
-    assert all(one[1] == other[0] for one, other in zip(moments, moments[1:], strict=False))
+    assert all(one[1] == other[0] for one, other in pairwise(moments))
     assert {"gemm", "cudaDeviceSynchronize"} <= {piece["name"] for piece in path}
 
 
@@ -224,9 +227,7 @@ def test_a_folder_gets_one_trace_per_rank_and_version(tmp_path: Path) -> None:
     made = api.export_timeline([tmp_path], FASTER, output=folder, options=NO_CACHE)
     names = [str(path.relative_to(folder)) for path in made.timelines.files]
     assert names == [
-        f"{version}/rank{rank}.json.gz"
-        for version in ("recorded", "predicted")
-        for rank in (0, 1)
+        f"{version}/rank{rank}.json.gz" for version in ("recorded", "predicted") for rank in (0, 1)
     ]
     document = read(folder / "predicted" / "rank1.json.gz")
     assert faults(document) == []

@@ -84,7 +84,9 @@ def test_layers_hold_every_interval_once_and_only_nested_ones(
     assert sorted(row for layer in layers for row in layer.tolist()) == list(range(len(spans)))
     for layer in layers:
         kept = [spans[row] for row in layer.tolist()]
-        assert all(not _cross(one, other) for at, one in enumerate(kept) for other in kept[at + 1:])
+        assert all(
+            not _cross(one, other) for at, one in enumerate(kept) for other in kept[at + 1 :]
+        )
         assert all(one[0] <= other[0] for one, other in pairwise(kept))
 
 
