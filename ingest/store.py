@@ -379,6 +379,16 @@ class Store:
         kept = [name for name in wide if fitting[name].null_count() == frame[name].null_count()]
         return frame.with_columns(fitting[name] for name in kept)
 
+    def batches(self, sql: str, params: Params = (), *, rows: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+        """One query as a `pyarrow.RecordBatchReader`, which holds so many rows at a time.
+
+        Raises:
+            UsageError: as `table`.
+        """
+        with _asking():
+            _refuse_all_but_one_query(sql)
+            return self._connection.cursor().sql(sql, params=params).to_arrow_reader(rows)
+
     def lazy(self, table: str) -> LazyFrame:
         """A table that polars reads when it is collected, and then only the columns it needs."""
         quoted = table.replace('"', '""')

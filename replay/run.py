@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ingest import pipeline
 from ingest.errors import TraceError, UsageError, nearest
@@ -124,6 +125,20 @@ class Run:
         self._replayed_for(query)
         names, rows, left_out = self._opened.store.page(query, params or {}, limit=limit)
         return Table(names=tuple(names), rows=tuple(rows), failed=self.failed, left_out=left_out)
+
+    def batches(self, query: str, *, rows: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+        """Rows of one read-only query as a `pyarrow.RecordBatchReader`; the run must stay open.
+
+        Args:
+            query: one SELECT.
+            rows: that are held at a time.
+
+        Raises:
+            UsageError: as `sql`.
+            TraceError: as `sql`.
+        """
+        self._replayed_for(query)
+        return self._opened.store.batches(query, rows=rows)
 
     def describe(self, table: str | None = None, *, with_counts: bool = False) -> Table:
         """The tables with their meaning (and number of rows), or the columns of one.

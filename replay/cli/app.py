@@ -14,6 +14,7 @@ from replay.cli.cmd_capture import ProgramCommand, capture
 from replay.cli.cmd_check import check
 from replay.cli.cmd_completion import completion
 from replay.cli.cmd_diff import diff
+from replay.cli.cmd_export import export
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
@@ -41,6 +42,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("diff", diff, TyperCommand),
     ("verify", verify, TyperCommand),
     ("capture", capture, ProgramCommand),
+    ("export", with_what_ifs(export, several=False), StackedCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),

@@ -63,7 +63,7 @@ def diff(
     cache_dir: options.CacheDir = None,
     window: options.Window = None,
 ) -> None:
-    """Tell why the steps of one run are slower than those of another.
+    """Tell why the steps of one run are slower than another's.
 
     \b
     replay diff before/ after/                             one screen, the verdict first

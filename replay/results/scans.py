@@ -85,3 +85,29 @@ def walk_back(
                 longest[walk] = task
             moment = begun
     return spent_ns, longest
+
+
+@compiled
+def crossing(start_ns, end_ns):
+    """Which intervals end inside another that began earlier, and so nest in nothing.
+
+    Args:
+        start_ns: ascending; of equal starts the longest first.
+        end_ns: not before the starts.
+
+    Returns:
+        True where an interval crosses the end of one that is kept.
+    """
+    n = len(start_ns)
+    crosses = np.zeros(n, np.bool_)
+    open_end_ns = np.empty(n, np.int64)
+    depth = 0
+    for row in range(n):
+        while depth > 0 and open_end_ns[depth - 1] <= start_ns[row]:
+            depth -= 1
+        if depth > 0 and end_ns[row] > open_end_ns[depth - 1]:
+            crosses[row] = True
+        else:
+            open_end_ns[depth] = end_ns[row]
+            depth += 1
+    return crosses

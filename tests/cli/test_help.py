@@ -125,6 +125,7 @@ OPTIONS |= {
         *("--stacks", "--memory", "--no-shapes"),
     },
     "completion": set(),
+    "export": MANY - {"--format", "--json"} | {"--output", "--table", "--chakra"},
 }
 
 

@@ -1,0 +1,1 @@
+"""A run for other programs: timelines, tables, execution traces."""
