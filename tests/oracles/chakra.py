@@ -1,12 +1,13 @@
 """Chakra execution traces read by Google's protobuf, from field numbers of `et_def.proto`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.internal.decoder import _DecodeVarint32
+from google.protobuf.message import Message
 
 _KINDS = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "ChakraProtoMsg"
@@ -82,7 +83,7 @@ def _records(data: bytes) -> Iterator[bytes]:
         place += length
 
 
-def _node(message: Any) -> Node:
+def _node(message: Message) -> Node:
     assert message.ByteSize() == len(message.SerializeToString())
     assert not list(message.ctrl_deps), "all dependencies are data dependencies"
     return Node(
@@ -96,7 +97,7 @@ def _node(message: Any) -> Node:
     )
 
 
-def _attributes(found: Any) -> dict[str, Any]:
+def _attributes(found: Iterable[Message]) -> dict[str, Any]:
     told = {}
     for one in found:
         (value,) = (value for field, value in one.ListFields() if field.name != "name")

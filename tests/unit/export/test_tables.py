@@ -1,5 +1,6 @@
 """Tables as files of other programs."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -27,7 +28,9 @@ def trace(tmp_path: Path) -> Path:
     ("suffix", "reader"),
     [(".parquet", pl.read_parquet), (".arrow", pl.read_ipc), (".csv", pl.read_csv)],
 )
-def test_a_table_reads_back_as_it_is(trace: Path, tmp_path: Path, suffix: str, reader) -> None:
+def test_a_table_reads_back_as_it_is(
+    trace: Path, tmp_path: Path, suffix: str, reader: Callable[[Path], pl.DataFrame]
+) -> None:
     output = tmp_path / f"kernel{suffix}"
     made = api.export_tables([trace], "kernel", output, options=NO_CACHE)
     (written,) = made.written
