@@ -42,8 +42,9 @@ class Shown:
 Show = Callable[..., Shown]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """One for a module: playwright runs only once at a time in a process."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright comes with the extra `browser`"
     )

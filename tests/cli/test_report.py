@@ -136,4 +136,4 @@ def test_a_program_that_is_not_installed_still_reports(monkeypatch: pytest.Monke
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(api, "version", missing)
-    assert api._program() == "trace-replay, not installed"
+    assert api.program() == "trace-replay, not installed"

@@ -81,9 +81,9 @@ def _saving(finding: Finding) -> str:
     if finding.saving_ns is None:
         return told(None, Unit.NS)
     value = told(finding.saving_ns, Unit.NS)
-    if finding.saving_low_ns is None or finding.saving_high_ns is None:
-        return value
-    return f"{value} ({told_range(finding.saving_low_ns, finding.saving_high_ns, Unit.NS)})"
+    if finding.saving_low_ns is not None and finding.saving_high_ns is not None:
+        value += f" ({told_range(finding.saving_low_ns, finding.saving_high_ns, Unit.NS)})"
+    return f"{value}, with {prose(finding.what_if)}" if finding.what_if else value
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:

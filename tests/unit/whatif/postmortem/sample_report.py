@@ -259,6 +259,7 @@ def finding(key: str, saving_ms: int | None, confidence: Confidence) -> Finding:
         saving_low_ns=None if saving is None else saving - 2 * MS,
         saving_high_ns=None if saving is None else saving + 3 * MS,
         flag="" if saving is None else "--no-stragglers",
+        what_if="" if saving is None else "every rank as fast as the median rank",
     )
 
 

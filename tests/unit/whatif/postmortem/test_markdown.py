@@ -35,7 +35,9 @@ def test_the_verdict_comes_first_and_then_the_findings() -> None:
     assert lines[0] == "# Post-mortem: runs/nanogpt &lt;8 ranks&gt;"
     assert lines[2].startswith("**Step 50.23 ms (p95 74.00).")
     text = "\n".join(lines)
-    assert text.index("8.00 ms (6.00-11.00 ms)") < text.index("## 1 Can this be trusted")
+    assert text.index("8.00 ms (6.00-11.00 ms), with every rank as") < text.index(
+        "## 1 Can this be trusted"
+    )
 
 
 def test_names_mean_nothing_to_markdown_or_html() -> None:
