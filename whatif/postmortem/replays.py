@@ -19,6 +19,7 @@ from whatif.study import (
     study,
     without_one_step,
 )
+from whatif.study import Replays as AllReplays
 from whatif.transforms.registry import Transform
 
 
@@ -36,6 +37,7 @@ class Replays:
         self._graph, self._baseline = graph, baseline
         self._base = table.base
         self._readings: Readings | None = None
+        self._replays: AllReplays | None = None
         self._known: dict[str, Lever] = {}
         for row in table.rows:
             for lever in row.moved.values():
@@ -63,7 +65,9 @@ class Replays:
 
         Its range is that of the measured steps and of the strict replay; models have no part in it.
         """
-        replays = replays_of(self._told(), self._baseline)
+        if self._replays is None:
+            self._replays = replays_of(self._told(), self._baseline)
+        replays = self._replays
         times = replays.nominal.step_times(changed)
         all_ns = (
             int(times.mean_ns),
