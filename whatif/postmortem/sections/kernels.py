@@ -197,7 +197,7 @@ def _top(times: Rows) -> DataTable:
         columns=TOP,
         records=records,
         query=times.query,
-        about=f"The rows shown are {shown:.1%} of all device work.",
+        about=f"Device rows that start in the steps; those shown are {shown:.1%} of their time.",
     )
 
 
