@@ -92,7 +92,8 @@ told AS (
         p.dur,
         CASE
             WHEN p.is_loading THEN 'data loader'
-            WHEN (s.id IS NULL OR s.cat = 'user_annotation') AND p.is_backward
+            WHEN p.is_backward
+                AND (s.id IS NULL OR s.cat = 'user_annotation' OR s.name LIKE '%run_backward of%')
                 THEN 'nothing, while the backward works'
             WHEN s.id IS NULL OR s.cat = 'user_annotation' THEN 'nothing recorded'
             WHEN r.kind IN ('device_sync', 'stream_sync', 'event_sync')

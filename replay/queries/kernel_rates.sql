@@ -91,9 +91,9 @@ SELECT
     SUM(w.dur)::BIGINT AS total_dur,
     SUM(w.dur) / (ANY_VALUE(c.steps) * ANY_VALUE(d.n)) AS step_dur,
     SUM(w.dur) / NULLIF(SUM(SUM(w.dur)) OVER (), 0) AS time_frac,
-    SUM(w.share) AS op_calls,
-    SUM(w.flops * w.share) FILTER (w.is_matrix) AS flops,
-    SUM(w.flops * w.share) FILTER (w.is_matrix) / NULLIF(SUM(w.dur), 0) AS gflop_per_s
+    ROUND(FSUM(w.share), 6) AS op_calls,
+    ROUND(FSUM(w.flops * w.share) FILTER (w.is_matrix)) AS flops,
+    ROUND(FSUM(w.flops * w.share) FILTER (w.is_matrix) / NULLIF(SUM(w.dur), 0), 3) AS gflop_per_s
 FROM worked AS w
 CROSS JOIN chosen AS c
 CROSS JOIN devices AS d

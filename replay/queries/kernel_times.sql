@@ -64,8 +64,10 @@ SELECT
     MEDIAN(w.dur) AS med_dur,
     QUANTILE_CONT(w.dur, 0.95) AS p95_dur,
     MAX(w.dur) AS max_dur,
-    SUM(w.est_occupancy_frac * w.dur) / NULLIF(
-        SUM(w.dur) FILTER (w.est_occupancy_frac IS NOT NULL), 0
+    ROUND(
+        FSUM(w.est_occupancy_frac * w.dur)
+        / NULLIF(SUM(w.dur) FILTER (w.est_occupancy_frac IS NOT NULL), 0),
+        6
     ) AS occupancy_frac,
     ANY_VALUE(a.op) AS op,
     ANY_VALUE(a.ops) AS ops,

@@ -25,7 +25,7 @@ class RuleTold:
 
 
 def rules_told(rules: Sequence[Callable[..., Any]]) -> tuple[RuleTold, ...]:
-    """Rules in their order, one entry for each number that is written in capitals beside a rule.
+    """Rules in their order, one entry for each number in capitals that has its reason below it.
 
     A rule named `rule` is known by its module, any other by its own name.
     """
@@ -37,15 +37,12 @@ def _told(rule: Callable[..., Any]) -> Iterator[RuleTold]:
     is_file = rule.__name__ == "rule"
     key = module.__name__.rpartition(".")[2] if is_file else rule.__name__
     about = _first_line(module.__doc__ if is_file else rule.__doc__)
-    numbers = _numbers(module) if is_file else {}
+    reasons = _reasons(module) if is_file else {}
+    numbers = {name: value for name, value in _numbers(module).items() if name in reasons}
     if not numbers:
         yield RuleTold(rule=key, about=about)
-        return
-    reasons = _reasons(module)
     for name, value in numbers.items():
-        yield RuleTold(
-            rule=key, about=about, threshold=name, value=value, reason=reasons.get(name, "")
-        )
+        yield RuleTold(rule=key, about=about, threshold=name, value=value, reason=reasons[name])
 
 
 def _numbers(module: ModuleType) -> dict[str, float]:

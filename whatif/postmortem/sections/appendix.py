@@ -110,7 +110,7 @@ RULES: dict[str, Column] = {
     "rule": column("finding", Unit.CODE),
     "about": column("looks for", Unit.TEXT),
     "threshold": column("threshold", Unit.CODE),
-    "value": column("value", Unit.COUNT),
+    "value": column("value", Unit.TEXT),
     "reason": column("why", Unit.TEXT),
 }
 
@@ -122,7 +122,16 @@ def _rules(rules: Sequence[Rule]) -> Iterator[Block]:
             key="appendix.rules",
             title="Findings that were looked for",
             columns=RULES,
-            records=[{name: getattr(one, name) for name in RULES} for one in told],
+            records=[
+                {
+                    "rule": one.rule,
+                    "about": one.about,
+                    "threshold": one.threshold,
+                    "value": None if one.value is None else f"{one.value:g}",
+                    "reason": one.reason,
+                }
+                for one in told
+            ],
             query=None,
             about="A rule that found nothing is not mentioned elsewhere. Shares (FRAC) are of 1.",
             most=MOST,

@@ -197,7 +197,7 @@ def _top(times: Rows) -> DataTable:
         columns=TOP,
         records=records,
         query=times.query,
-        about=f"The rows shown are {shown:.1%} of all device work.",
+        about=f"Device rows that start in the steps; those shown are {shown:.1%} of their time.",
     )
 
 
@@ -272,7 +272,7 @@ def _roofline(judged: _Judged) -> Iterator[Block]:
         is_log=True,
         dots=tuple(
             Dot(
-                name=" ".join(filter(None, (rate.short_name, rate.shape))),
+                name=" ".join(filter(None, (short_name(rate.short_name), rate.shape))),
                 role=rate.kernel_class,
                 x=rate.intensity or 0.0,
                 y=rate.flops_per_s or 0.0,

@@ -16,6 +16,7 @@ LEAST_FRAC = 0.25
 """Of the step: what two runs
 differ by."""
 NAMES = ("a", "b")
+NS_PER_S = 1e9
 IS_STRICT = True
 
 

@@ -47,6 +47,23 @@ def test_what_the_thread_of_the_step_does_adds_up_to_the_step(tmp_path: Path) ->
     }
 
 
+def test_the_frame_that_runs_the_backward_waits_for_it(tmp_path: Path) -> None:
+    file = KinetoFile()
+    file.step(1, (0, 100))
+    frame = "<built-in method run_backward of torch._C._EngineBase object at 0x7f>"
+    file.host_row("python_function", frame, (20, 80))
+    file.op("autograd::engine::evaluate_function: MmBackward0", (30, 70), thread=AUTOGRAD)
+    file.launched("gemm", (35, 40), (50, 60), thread=AUTOGRAD)
+    with material_of(file.write(tmp_path / "rank0.json")) as material:
+        chart = block_of(host.section(material), "host.time")
+    assert isinstance(chart, StackedBars)
+    assert {part.name: part.values[0] for part in chart.parts} == {
+        "Python frames": 20_000,
+        "nothing, while the backward works": 40_000,
+        "nothing recorded": 40_000,
+    }
+
+
 def test_the_parts_of_every_rank_of_the_sample_are_its_mean_step() -> None:
     with material_of(SAMPLE) as material:
         section = host.section(material)
