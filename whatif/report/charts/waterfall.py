@@ -34,9 +34,12 @@ def draw(block: Waterfall) -> Drawing:
     lines = list(_rows(block))
     scale, is_cut = _scale([end for line in lines for end in (line.low, line.high)][1:])
     rows = rows_of([line.name for line in lines])
-    drawn = [axis_across(scale, block.unit, rows.height), rows.names()]
-    drawn += [_bar(line, rows, scale, at) for at, line in enumerate(lines)]
-    drawn += [_joint(line, rows, scale, at) for at, line in enumerate(lines[:-1])]
+    drawn = [
+        axis_across(scale, block.unit, rows.height),
+        *(_joint(line, rows, scale, at) for at, line in enumerate(lines[:-1])),
+        *(_bar(line, rows, scale, at) for at, line in enumerate(lines)),
+        rows.names(),
+    ]
     frame = Frame(height=rows.height, left=rows.left, right=RIGHT_PX)
     return Drawing(
         picture=plot(frame, block.about, *drawn),
