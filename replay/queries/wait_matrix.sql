@@ -41,7 +41,7 @@ SELECT
     k.is_resolvable,
     COUNT(*) AS waits,
     SUM(m.wait_dur) / ANY_VALUE(s.steps) AS wait_ns,
-    SUM(LEAST(m.wait_dur, e.exposed_wait_dur)) / ANY_VALUE(s.steps) AS exposed_ns
+    SUM(IF(c.on_host, NULL, LEAST(m.wait_dur, COALESCE(e.exposed_wait_dur, 0)))) / ANY_VALUE(s.steps) AS exposed_ns
 FROM collective_wait AS m
 JOIN collective AS c ON c.coll_id = m.coll_id
 JOIN collective_skew AS k ON k.coll_id = m.coll_id

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from replay import api
-from tests.kineto import KinetoFile
+from tests.kineto import COMPUTE, KinetoFile
 from tests.unit.postmortem.sections import bars_of, block_of, rows_of, section_of
 from whatif.postmortem.sections import stragglers
 from whatif.report.blocks import DataTable, Words
@@ -14,6 +14,7 @@ from whatif.report.reading import late_sentences
 ROOT = Path(__file__).resolve().parents[3]
 TRACES = ROOT.parent / "shared" / "traces"
 SAMPLE = ROOT / "sample_traces" / "ddp8_h100"
+GLOO = ROOT / "sample_traces" / "gloo2_cpu"
 with_shared = pytest.mark.skipif(not TRACES.is_dir(), reason="shared/ is not beside the checkout")
 
 
@@ -26,7 +27,8 @@ def _slow_kernel(folder: Path) -> list[Path]:
             at = 100 * step
             file.step(step, (at, at + 100))
             file.launched("gemm", (at + 2, at + 5), (at + 10, at + 10 + gemm_us))
-            file.all_reduce(step, (at + 6, at + 9), (at + 10 + gemm_us, at + 70))
+            met = (at + 12 + gemm_us, at + 70)
+            file.all_reduce(step, (at + 6, at + 9), met, stream=COMPUTE)
         written.append(file.write(folder / f"rank{rank}.json"))
     return written
 
@@ -48,6 +50,13 @@ def test_the_slow_rank_is_named_with_its_kernel(
     slower = rows_of(section, "stragglers.slower")[0]
     assert (slower["name"], slower["on"], slower["calls"]) == ("gemm", "device", 1)
     assert (slower["own"], slower["others"], slower["more"]) == (40_000, 10_000, 30_000)
+    call = rows_of(section, "stragglers.collectives")[0]
+    assert (call["collective"], call["late"], call["why"]) == (
+        "all_reduce",
+        "rank 1",
+        "device compute",
+    )
+    assert (call["apart"], call["others wait"], call["exposed"]) == (30_000, 30_000, 30_000)
     assert material.answer.reading is not None
     assert material.answer.reading.stragglers[0].cost_ns == first["cost a step"]
 
@@ -127,3 +136,11 @@ def test_the_matrix_of_real_ranks_gives_the_cost_of_the_worst(
     assert sum(row["cost a step"] for row in reasons if row["late"] == "rank 2") == pytest.approx(
         late.worst.cost_ns, rel=0.01
     )
+
+
+def test_waiting_on_hosts_is_not_called_exposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    section, _ = section_of(stragglers.section, [GLOO], monkeypatch)
+    table = block_of(section, "stragglers.matrix")
+    assert isinstance(table, DataTable)
+    assert "Waiting at collectives" in table.about
+    assert all(row["exposed"] is None for row in rows_of(section, "stragglers.collectives"))

@@ -6,6 +6,7 @@ from typing import Any
 from ingest.units import format_ms
 from replay.graph.thresholds import SHORT_GAP_NS
 from whatif.postmortem.contract import Missing, Section
+from whatif.postmortem.host_work import OUTSIDE, task_called
 from whatif.postmortem.material import Material, Rows
 from whatif.postmortem.shares import fitted_ns, whole_ns
 from whatif.report.blocks import Block, Cell, Column, DataTable, Part, StackedBars, Unit, Words
@@ -20,8 +21,6 @@ BARS_SHOWN = 32
 FRAMES_SHOWN = 4
 NOTABLE_FRAC = 0.01
 """Of the step: below this nothing is said to be missing."""
-STEP_ROW = "ProfilerStep#"
-BETWEEN = "host work outside of operators"
 REST = "rest"
 NO_ROWS = ("in_graph", "queued")
 """Causes by which the device probably worked without a row."""
@@ -268,7 +267,7 @@ def _gaps(material: Material) -> Iterator[DataTable]:
                 row["ts"],
                 row["idle_ns"],
                 _word(row["cause"]),
-                _culprit(row["culprit"]),
+                task_called(row["culprit"]),
                 row["culprit_rank"],
                 row["op"],
                 row["module"] or row["annotation"],
@@ -278,11 +277,6 @@ def _gaps(material: Material) -> Iterator[DataTable]:
         ),
         query=rows.query,
     )
-
-
-def _culprit(name: str | None) -> str | None:
-    """Host work that no operator covers bears the name of its step."""
-    return BETWEEN if name is not None and name.startswith(STEP_ROW) else name
 
 
 def _culprits(material: Material) -> Iterator[DataTable]:
@@ -305,7 +299,7 @@ def _culprits(material: Material) -> Iterator[DataTable]:
         ),
         rows=tuple(
             (
-                _culprit(row["name"]) or BETWEEN,
+                task_called(row["name"]) or OUTSIDE,
                 row["class"],
                 _word(row["cause"]),
                 row["module"],

@@ -6,17 +6,15 @@ from typing import Any
 import numpy as np
 
 from ingest.units import format_ms
-from ingest.vocab import CollectiveKind
 from replay.results.causes import Cause
 from replay.results.clocks import unsure_clocks
 from replay.results.stragglers import NOT_RESOLVED, RankLateness
-from whatif.parallelism import group_label
 from whatif.postmortem.contract import Missing, Section
+from whatif.postmortem.host_work import task_called
 from whatif.postmortem.material import Material, Rows
 from whatif.postmortem.shares import whole_ns
 from whatif.report.blocks import (
     Block,
-    Cell,
     Column,
     DataTable,
     Part,
@@ -359,7 +357,7 @@ def _task_name(material: Material, task: int) -> str:
     graph = material.findings.graph
     if task < 0 or graph.tasks.name[task] < 0:
         return ""
-    return graph.names[int(graph.tasks.name[task])]
+    return task_called(graph.names[int(graph.tasks.name[task])]) or ""
 
 
 def _slower(material: Material) -> Iterator[DataTable]:
@@ -403,47 +401,60 @@ def _slower(material: Material) -> Iterator[DataTable]:
 
 def _calls(material: Material) -> Iterator[DataTable]:
     """The collectives at which the others waited most."""
-    meetings = material.findings.run.late.meetings
-    order = np.argsort(-meetings.exposed_wait_ns, kind="stable")
-    shown = [place for place in order.tolist() if meetings.exposed_wait_ns[place] > 0]
-    if not shown:
+    rows = material.ask("late_collectives", top=CALLS_SHOWN)
+    if not rows.rows:
         return
+    found = rows.dicts()
+    causes = _causes_of(material, [row["late_kernel_id"] for row in found])
     yield DataTable(
         key="stragglers.collectives",
         title="Collectives at which the others waited most",
-        about="Waits are sums over the members that waited.",
+        about="Waits are sums over the members that waited; `why` follows the replay.",
         columns=(
             Column(name="collective", unit=Unit.TEXT),
             Column(name="group", unit=Unit.TEXT),
             Column(name="size", unit=Unit.BYTES),
             Column(name="step", unit=Unit.COUNT),
-            Column(name="last", unit=Unit.TEXT),
-            Column(name="late by", unit=Unit.NS),
+            Column(name="late", unit=Unit.TEXT),
+            Column(name="apart", unit=Unit.NS, about="Last arrival after the first."),
             Column(name="others wait", unit=Unit.NS),
-            Column(name="exposed", unit=Unit.NS, has_bar=True),
+            Column(name="exposed", unit=Unit.NS, about="On devices only.", has_bar=True),
             Column(name="why", unit=Unit.TEXT),
         ),
-        rows=tuple(_call_row(material, place) for place in shown[:CALLS_SHOWN]),
-        left_out=max(len(shown) - CALLS_SHOWN, 0),
+        rows=tuple(
+            (
+                row["kind"],
+                f"{row['description'] or row['name'] or 'without a name'} ({row['members']} ranks)",
+                row["bytes"],
+                row["step"],
+                f"rank {row['late_rank']}",
+                row["skew_ns"],
+                row["wait_ns"],
+                row["exposed_ns"],
+                causes.get(row["late_kernel_id"]) if row["is_resolvable"] else BELOW_CLOCKS,
+            )
+            for row in found
+        ),
+        query=rows.query,
     )
 
 
-def _call_row(material: Material, place: int) -> tuple[Cell, ...]:
-    graph, meetings = material.findings.graph, material.findings.run.late.meetings
-    calls, number = graph.collectives, int(meetings.collective[place])
-    size_bytes, step = int(calls.size_bytes[number]), int(meetings.step[place])
-    cause = int(meetings.cause[place])
-    return (
-        CollectiveKind(int(calls.kind[number])).name.lower(),
-        group_label(graph.groups[calls.group[number]], int(calls.members_expected[number])),
-        size_bytes if size_bytes >= 0 else None,
-        graph.steps[step] if graph.steps_recorded and step >= 0 else None,
-        f"rank {meetings.last_rank[place]}",
-        int(meetings.late_ns[place]),
-        int(meetings.caused_wait_ns[place]),
-        int(meetings.exposed_wait_ns[place]),
-        BELOW_CLOCKS if cause == NOT_RESOLVED else late_by(Cause(cause)),
+def _causes_of(material: Material, slices: Sequence[int]) -> dict[int, str]:
+    """Why the members with these slices were late; without those that the replay does not know."""
+    tasks, meetings = material.findings.graph.tasks, material.findings.run.late.meetings
+    causes = dict(
+        zip(
+            zip(meetings.collective.tolist(), meetings.last_rank.tolist(), strict=True),
+            meetings.cause.tolist(),
+            strict=True,
+        )
     )
+    found: dict[int, str] = {}
+    for task in np.flatnonzero(np.isin(tasks.slice_id, slices)).tolist():
+        cause = causes.get((int(tasks.collective[task]), int(tasks.rank[task])), NOT_RESOLVED)
+        if cause != NOT_RESOLVED:
+            found[int(tasks.slice_id[task])] = late_by(Cause(cause))
+    return found
 
 
 def _alone(material: Material) -> Iterator[Block]:
