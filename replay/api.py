@@ -231,13 +231,14 @@ def report(  # noqa: PLR0913  (as `examine`)
             workload=workload,
             with_levers=True,
         )
-        asking = Asking(run, name=_called(paths), window=window.as_values())
+        asking = Asking(run, trace=_typed(paths, run), window=window.as_values())
         table = lever_table(found.graph, found.baseline)
         told = run_facts(
             found.graph, found.facts, found.baseline, files_failed=len(found.reading.failed)
         )
         material = Material(
-            name=_called(paths),
+            name=_named(paths),
+            trace=_typed(paths, run),
             command=command or _spelled(paths, scenario, window),
             findings=found,
             answer=answer_of(found),
@@ -278,6 +279,16 @@ def _spelled(paths: Paths, scenario: Scenario, window: Window) -> str:
 def _called(paths: Paths) -> str:
     """The paths as one word or a few."""
     return " ".join(str(path) for path in paths)
+
+
+def _named(paths: Paths) -> str:
+    """What a person would call the run: the last words of its paths."""
+    return " ".join(Path(path).resolve().name for path in paths)
+
+
+def _typed(paths: Paths, run: Run) -> str:
+    """The run as one TRACE: `replay sql` takes one, so several files are named by their store."""
+    return shlex.quote(str(paths[0] if len(paths) == 1 else run.path))
 
 
 def side(paths: Paths, *, window: Window = WHOLE, options: IngestOptions = DEFAULTS) -> Side:

@@ -14,16 +14,16 @@ FILES = "SELECT path, rank, sha256, n_events FROM trace ORDER BY trace_id"
 class Asking:
     """Asks the tables of one run (`whatif.postmortem.material.Ask`)."""
 
-    def __init__(self, run: Run, *, name: str, window: Mapping[str, Value]) -> None:
+    def __init__(self, run: Run, *, trace: str, window: Mapping[str, Value]) -> None:
         """Ask an open run.
 
         Args:
             run: open for as long as it is asked.
-            name: of the run, as typed after `replay sql`.
+            trace: the run, as typed after `replay sql`.
             window: values of `ranks`, `first_step` and `last_step` for queries that know them.
         """
         self._run = run
-        self._name = name
+        self._trace = trace
         self._window = window
 
     def __call__(self, name: str, /, *, limit: int | None = None, **params: Value) -> Rows:
@@ -46,7 +46,7 @@ class Asking:
     def _command(self, query: load.Query, given: Mapping[str, Value]) -> str:
         defaults = {param.name: param.default for param in query.params}
         told = [f"--param {key}={value}" for key, value in given.items() if defaults[key] != value]
-        return " ".join(["replay sql", self._name, "--query", query.name, *told])
+        return " ".join(["replay sql", self._trace, "--query", query.name, *told])
 
     def sources(self) -> tuple[SourceFile, ...]:
         """The trace files of the run."""

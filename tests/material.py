@@ -29,10 +29,11 @@ def material_of(*paths: Path, window: api.Window = api.WHOLE) -> Iterator[Materi
         built = build(opened.store, ranks=window.ranks, steps=window.steps)
         work = find_kernel_work(opened.store, built.graph.names, built.facts)
         found = findings_of(replace(built.graph, work=work), facts=built.facts)
-        asking = Asking(run, name=" ".join(map(str, paths)), window=window.as_values())
+        asking = Asking(run, trace=" ".join(map(str, paths)), window=window.as_values())
         told = run_facts(found.graph, found.facts, found.baseline, files_failed=0)
         yield Material(
             name="run",
+            trace="run",
             command="replay report run",
             findings=found,
             answer=answer_of(found),

@@ -11,7 +11,7 @@ import pytest
 
 from replay.cli.app import main
 from tests.cli.calls import ROOT
-from tests.unit.whatif.postmortem.sample_report import sample_report
+from tests.unit.postmortem.sample_report import sample_report
 from whatif.postmortem.contract import Report
 from whatif.postmortem.render.html import page as page_of
 

@@ -11,7 +11,7 @@ from replay import api
 from replay.asking import Asking
 from tests.browser.conftest import SAMPLE, Show
 from tests.cli.calls import ROOT
-from tests.unit.whatif.postmortem.sample_report import sample_report
+from tests.unit.postmortem.sample_report import sample_report
 from whatif.postmortem.contract import Section
 from whatif.postmortem.material import Rows
 from whatif.postmortem.render.html import page as page_of
@@ -110,7 +110,7 @@ def _table(key: str, rows: Rows) -> DataTable:
 def test_rows_of_a_query_come_through_the_page_unchanged(show: Show, tmp_path: Path) -> None:
     names = ("top_kernels", "late_ranks", "steps")
     with api.open_run([ROOT / SAMPLE]) as run:
-        asking = Asking(run, name=SAMPLE, window={})
+        asking = Asking(run, trace=SAMPLE, window={})
         blocks = tuple(_table(f"asked.{name}", asking(name)) for name in names)
     section = Section(key="asked", title="Asked", summary="", blocks=blocks)
     report = sample_report()

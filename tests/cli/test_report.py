@@ -12,7 +12,7 @@ import pytest
 
 from replay import api
 from tests.cli.calls import ROOT, Run
-from tests.unit.whatif.postmortem.sample_report import sample_report
+from tests.unit.postmortem.sample_report import sample_report
 from whatif.postmortem.contract import Report
 from whatif.postmortem.schemas import FILE, schema_text
 from whatif.report.answer import to_json

@@ -63,6 +63,8 @@ class Material:
 
     name: str
     """As a person would call the run: its folder or file."""
+    trace: str
+    """The run as it is typed after `replay sql`, quoted."""
     command: str
     """As it was typed."""
     findings: Findings

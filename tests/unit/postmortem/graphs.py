@@ -42,6 +42,7 @@ def material_of_findings(found: Findings) -> Material:
     told = run_facts(found.graph, found.facts, found.baseline, files_failed=0)
     return Material(
         name="run",
+        trace="run",
         command="replay report run",
         findings=found,
         answer=answer_of(found),

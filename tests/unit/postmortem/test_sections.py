@@ -203,6 +203,7 @@ def test_nothing_is_asked_where_nothing_can_be_replayed() -> None:
     made = material_of(RUNS["straggler"])
     alone: Material = Material(
         name=made.name,
+        trace=made.trace,
         command=made.command,
         findings=made.findings,
         answer=made.answer,

@@ -1,7 +1,6 @@
 """Section `appendix`: SQL behind the figures, thresholds, words, versions, oddities of files."""
 
 import platform
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -59,15 +58,16 @@ def _odd(issues: Rows) -> str:
 
 
 def _words(material: Material) -> Words:
-    name = shlex.quote(material.name) if " " not in material.name else material.name
     return Words(
         paragraphs=(
-            f"This report was made by `{material.command}`. `replay report {name} -o report.json` "
-            "writes the same as data, `-o report.md` as Markdown; a block has its own `query`, "
-            "which `replay sql` runs word for word.",
-            f"`replay export {name} -o run.json.gz` writes the timeline for ui.perfetto.dev or "
-            "chrome://tracing, with the critical path and the waits; with --scenario also the "
-            "predicted run. `replay check` says more of how far the replay can be trusted.",
+            f"This report was made by `{material.command}`. "
+            f"`replay report {material.trace} -o report.json` writes the same as data, "
+            "`-o report.md` as Markdown; a block has its own `query`, which `replay sql` runs "
+            "word for word.",
+            f"`replay export {material.trace} -o run.json.gz` writes the timeline for "
+            "ui.perfetto.dev or chrome://tracing, with the critical path and the waits; with "
+            "what-ifs also the predicted run. `replay check` says more of how far the replay can "
+            "be trusted.",
         )
     )
 

@@ -21,7 +21,7 @@ def section(material: Material) -> Section:
             missing=(
                 Missing(
                     what="what changed against an earlier run",
-                    how=f"replay report {material.name} --against BASELINE",
+                    how=f"replay report {material.trace} --against BASELINE",
                 ),
             ),
         )

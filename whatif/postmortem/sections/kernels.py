@@ -129,7 +129,7 @@ NO_DEVICE = Missing(
 def _judged(material: Material) -> _Judged:
     rows = material.ask("kernel_rates")
     rates = kernel_rates(rows.dicts())
-    machine = machine_recorded(material.findings.graph)
+    machine = machine_recorded(material.findings.graph, material.recorded)
     near = tuple(None if machine is None else reached(rate, machine) for rate in rates)
     return _Judged(rates=rates, reached=near, machine=machine, rows=rows)
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.unit.whatif.postmortem import sample_report as sample
+from tests.unit.postmortem import sample_report as sample
 from whatif.report.blocks import (
     Change,
     Lines,

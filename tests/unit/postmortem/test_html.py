@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.whatif.postmortem.sample_report import HOSTILE, kernels, sample_report, trust
+from tests.unit.postmortem.sample_report import HOSTILE, kernels, sample_report, trust
 from whatif.postmortem.contract import Report
 from whatif.postmortem.render.html import page
 from whatif.report.blocks import DataTable, Words

@@ -4,7 +4,7 @@ import re
 
 from msgspec.structs import replace
 
-from tests.unit.whatif.postmortem.sample_report import HOSTILE, kernels, sample_report
+from tests.unit.postmortem.sample_report import HOSTILE, kernels, sample_report
 from whatif.postmortem.render.markdown import MOST_LETTERS, code, markdown, plain, prose
 
 
