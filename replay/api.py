@@ -155,7 +155,7 @@ def examine(  # noqa: PLR0913  (all but the first two by keyword, each a choice 
         )
 
 
-def _found(
+def _found(  # noqa: PLR0913  (as `examine`)
     run: pipeline.Run,
     scenario: Scenario,
     *,
@@ -163,10 +163,13 @@ def _found(
     unprofiled_step_ns: Nanos | None,
     workload: Workload,
     with_levers: bool,
+    told_graph: Callable[[TaskGraph], None] = lambda _: None,
 ) -> Findings:
-    """What is found in an open run."""
+    """What is found in an open run; `told_graph` is given the graph of a whole run as read."""
     began = perf_counter()
     as_read, facts = _graph_of(run, window)
+    if window == WHOLE:
+        told_graph(as_read)
     fetching = find_fetching(run.store)
     flops = find_flops(run.store, as_read, facts)
     graph = with_modelled_transfers(as_read, scenario.base)
@@ -230,6 +233,7 @@ def report(  # noqa: PLR0913  (as `examine`)
             unprofiled_step_ns=unprofiled_step_ns,
             workload=workload,
             with_levers=True,
+            told_graph=run.know_graph,
         )
         asking = Asking(run, trace=_typed(paths, run), window=window.as_values())
         table = lever_table(found.graph, found.baseline)

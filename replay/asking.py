@@ -25,9 +25,10 @@ class Asking:
         self._run = run
         self._trace = trace
         self._window = window
+        self._asked: dict[tuple[object, ...], Rows] = {}
 
     def __call__(self, name: str, /, *, limit: int | None = None, **params: Value) -> Rows:
-        """Rows of a named query.
+        """Rows of a named query; sections that ask the same share the answer.
 
         Raises:
             UsageError: no such query or parameter.
@@ -35,6 +36,12 @@ class Asking:
         query = load.load(name)
         known = {param.name for param in query.params}
         given = {key: value for key, value in self._window.items() if key in known} | params
+        same = (name, limit, *sorted((key, repr(value)) for key, value in given.items()))
+        if same not in self._asked:
+            self._asked[same] = self._rows(query, given, limit)
+        return self._asked[same]
+
+    def _rows(self, query: load.Query, given: Mapping[str, Value], limit: int | None) -> Rows:
         table = self._run.rows(query.text, query.values(given), limit=limit)
         return Rows(
             names=table.names,

@@ -9,6 +9,7 @@ from typing import Any
 from ingest import pipeline
 from ingest.errors import TraceError, UsageError, nearest
 from ingest.store import Frame, LazyFrame, Store
+from replay.graph.arrays import TaskGraph
 from replay.queries import load
 from replay.queries.load import Value
 from replay.results.tables import fill_results, results_version
@@ -39,6 +40,7 @@ class Run:
         self._opened = opened
         self._announce = announce
         self._has_results = False
+        self._graph: TaskGraph | None = None
 
     def __enter__(self) -> "Run":
         return self
@@ -62,6 +64,10 @@ class Run:
     def failed(self) -> tuple[tuple[str, str], ...]:
         """File and reason of those that could not be read, so the tables lack them."""
         return tuple((file.path.name, file.reason) for file in self._opened.failed)
+
+    def know_graph(self, graph: TaskGraph) -> None:
+        """Tables of the replay are then made from it: the graph of the whole run, unchanged."""
+        self._graph = graph
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -158,7 +164,8 @@ class Run:
         if not self._has_results and store.asks_for_results(query):
             if not store.has_results(results_version()):
                 self._announce_replay()
-                fill_results(store)
+                fill_results(store, self._graph)
+                self._graph = None
             self._has_results = True
 
     def _announce_replay(self) -> None:
