@@ -12,7 +12,7 @@ from replay.results.metrics import Breakdown, rank_breakdowns
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import joined, whole_percents
-from whatif.report.blocks import Block, Column, DataTable, Part, StackedBars, Unit
+from whatif.report.blocks import Block, Column, DataTable, Part, StackedBars, Unit, details
 
 KEY = "breakdown"
 TITLE = "Where GPU time goes"
@@ -39,10 +39,10 @@ def section(material: Material) -> Section:
     """Bars that add up to the step, on every rank and in the mean."""
     has_device = material.findings.facts.has_device
     parts = rank_breakdowns(material.findings.graph, material.findings.baseline.schedule)
-    blocks: list[Block] = [_bars(material, parts), _table(material, parts)]
+    blocks: list[Block] = [_bars(material, parts), *details(_table(material, parts))]
     missing: list[Missing] = []
     if has_device:
-        blocks += _compute(material, parts)
+        blocks += details(*_compute(material, parts))
         missing += _unknown_phases(material)
     else:
         missing.append(

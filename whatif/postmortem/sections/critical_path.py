@@ -29,6 +29,7 @@ from whatif.report.blocks import (
     Timeline,
     Unit,
     Words,
+    details,
 )
 from whatif.report.columns import short_name
 
@@ -52,7 +53,8 @@ def section(material: Material) -> Section:
     code = _code(material, pieces)
     blocks: list[Block] = [_by_rank(material, pieces), _timeline(material, pieces)]
     blocks += [_causes(material), _longest(material, pieces, code)]
-    blocks += [table for table in (*_shares(material, pieces), _next(material)) if table.rows]
+    more = (*_shares(material, pieces), _next(material))
+    blocks += details(*(table for table in more if table.rows))
     blocks.append(Words(paragraphs=(DEFINITION,)))
     return Section(
         key=KEY,
