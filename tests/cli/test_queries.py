@@ -14,7 +14,6 @@ from tests.cli.calls import Run
 SAMPLES = ("sample_traces/ddp8_h100", "sample_traces/gloo2_cpu", "sample_traces/tiny/cpu_only.json")
 TRACE = SAMPLES[0]
 NOT_IN_THE_SAMPLE = {
-    "allocator_calls",
     "alltoall_balance",
     "comm_unmatched",
     "allocation_cost",
@@ -24,7 +23,6 @@ NOT_IN_THE_SAMPLE = {
     "memory_curve",
     "memory_peaks",
     "profiler_overhead",
-    "python_hot_frames",
     "python_times",
     "recomputation",
 }
@@ -49,6 +47,17 @@ def test_a_header_says_what_there_is_and_the_text_uses_it(name: str) -> None:
     assert query.description.endswith((".", "?", ")"))
     assert {param.name for param in query.params} == set(re.findall(r"\$(\w+)", query.text))
     assert all(param.meaning for param in query.params)
+
+
+@pytest.mark.parametrize("key", ["ranks", "first_step", "last_step"])
+def test_the_part_of_the_run_is_chosen_alike_in_all_queries(key: str) -> None:
+    told = {
+        str(param) + param.meaning
+        for name in names()
+        for param in load(name).params
+        if param.name == key
+    }
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("name", names())
@@ -93,7 +102,7 @@ def test_one_of_them_prints_as_its_file(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--query", "top_kernel"], ("no query `top_kernel`", "top_kernels")),
+        (["--query", "kernel_time"], ("no query `kernel_time`", "kernel_times")),
         (["--query", "steps", "--param", "rnak=0"], ("no parameter `rnak`", "rank")),
         (["--query", "steps", "--param", "rank=first"], ("`rank=first` is no BIGINT",)),
         (["--query", "steps", "--param", "rank"], ("has no value",)),
@@ -110,7 +119,7 @@ def test_a_wrong_call_is_told_with_the_nearest_names(
 
 def test_a_value_is_bound_and_never_part_of_the_text(run: Run) -> None:
     evil = "x' OR '1'='1"
-    rows = run("sql", TRACE, "--query", "top_kernels", "--param", f"class={evil}", "--json").out
+    rows = run("sql", TRACE, "--query", "kernel_times", "--param", f"class={evil}", "--json").out
     assert json.loads(rows) == []
 
 

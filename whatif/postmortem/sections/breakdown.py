@@ -114,7 +114,7 @@ def _bars(material: Material, parts: Sequence[Breakdown]) -> StackedBars:
             Part(name=name, role=role, values=tuple(row[column] for row in rows))
             for column, (name, role) in enumerate(_names(material))
         ),
-        query=material.ask("time_by_rank").query if material.findings.facts.has_device else None,
+        query=material.ask.query("time_by_rank") if material.findings.facts.has_device else None,
     )
 
 
@@ -148,7 +148,7 @@ def _table(material: Material, parts: Sequence[Breakdown]) -> DataTable:
             for name, one in zip(_categories(material, chosen), rows, strict=True)
         ),
         left_out=len(parts) - len(chosen),
-        query=material.ask("time_by_rank").query if material.findings.facts.has_device else None,
+        query=material.ask.query("time_by_rank") if material.findings.facts.has_device else None,
     )
 
 
@@ -255,7 +255,7 @@ def _stacked(
             Part(name=name, role=role, values=tuple(int(value) for value in values))
             for name, role, values in kept
         ),
-        query=material.ask("device_time_by_class").query,
+        query=material.ask.query("kernel_classes"),
     )
 
 

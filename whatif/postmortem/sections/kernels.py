@@ -206,7 +206,10 @@ def _classes(material: Material) -> Iterator[Block]:
     rows = material.ask("kernel_classes")
     records = rows.dicts()
     ranks = sorted({record["rank"] for record in records})[:MOST_BARS]
-    spent = {(record["rank"], record["class"]): record["step_dur"] for record in records}
+    spent: dict[tuple[int, str], float] = {}
+    for record in records:
+        place = (record["rank"], record["class"])
+        spent[place] = spent.get(place, 0.0) + record["step_dur"]
     names = sorted(
         {record["class"] for record in records},
         key=lambda name: -sum(spent.get((rank, name), 0) for rank in ranks),

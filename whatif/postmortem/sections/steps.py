@@ -96,7 +96,7 @@ def _strip(material: Material) -> Lines:
             for long in material.findings.run.long_steps
         ),
         has_points=True,
-        query=material.ask("steps").query,
+        query=material.ask.query("steps"),
     )
 
 
@@ -158,7 +158,7 @@ def _table(material: Material) -> DataTable:
         ),
         rows=tuple(map(row, shown)),
         left_out=len(steps_ns) - len(shown),
-        query=material.ask("steps").query,
+        query=material.ask.query("steps"),
     )
 
 

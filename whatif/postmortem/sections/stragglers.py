@@ -136,7 +136,7 @@ def _costs(material: Material) -> Iterator[StackedBars]:
             )
             for place, cause in enumerate(causes)
         ),
-        query=material.ask("wait_matrix", limit=1).query,
+        query=material.ask.query("wait_matrix"),
     )
 
 
@@ -148,7 +148,6 @@ def _cost_by_cause(row: RankLateness, causes: Sequence[Cause]) -> tuple[int, ...
 def _ranks(material: Material) -> DataTable:
     rows = material.findings.run.late.ranks
     files = {file.rank: file for file in material.findings.facts.files}
-    everywhere = material.ask("late_ranks", limit=1, first_step=None, last_step=None)
     return DataTable(
         key="stragglers.ranks",
         title="Who comes last",
@@ -191,7 +190,7 @@ def _ranks(material: Material) -> DataTable:
             )
             for row in rows[:RANKS_SHOWN]
         ),
-        query=everywhere.query,
+        query=material.ask.query("late_ranks", first_step=None, last_step=None),
         left_out=max(len(rows) - RANKS_SHOWN, 0),
     )
 
