@@ -34,8 +34,7 @@ class Asking:
             UsageError: no such query or parameter.
         """
         query = load.load(name)
-        known = {param.name for param in query.params}
-        given = {key: value for key, value in self._window.items() if key in known} | params
+        given = self._given(query, params)
         same = (name, limit, *sorted((key, repr(value)) for key, value in given.items()))
         if same not in self._asked:
             self._asked[same] = self._rows(query, given, limit)
@@ -46,9 +45,27 @@ class Asking:
         return Rows(
             names=table.names,
             rows=table.rows,
-            query=Query(sql=query.written(given), command=self._command(query, given)),
+            query=self._written(query, given),
             left_out=table.left_out,
         )
+
+    def query(self, name: str, /, **params: Value) -> Query:
+        """The same, to be typed.
+
+        Raises:
+            UsageError: no such query or parameter.
+        """
+        query = load.load(name)
+        return self._written(query, self._given(query, params))
+
+    def _given(self, query: load.Query, params: Mapping[str, Value]) -> dict[str, Value]:
+        """Parameters and the part of the run, as far as the query knows it."""
+        known = {param.name for param in query.params}
+        window = {key: value for key, value in self._window.items() if key in known}
+        return window | dict(params)
+
+    def _written(self, query: load.Query, given: Mapping[str, Value]) -> Query:
+        return Query(sql=query.written(given), command=self._command(query, given))
 
     def _command(self, query: load.Query, given: Mapping[str, Value]) -> str:
         defaults = {param.name: param.default for param in query.params}

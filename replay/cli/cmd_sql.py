@@ -80,7 +80,7 @@ def sql(
 
     \b
     replay sql traces/ "SELECT rank, count(*) FROM kernel GROUP BY rank"
-    replay sql traces/ --query top_kernels --param rank=0 --param top=5
+    replay sql traces/ --query kernel_times --param ranks=0 --param top=5
     replay sql traces/ "FROM kernel" -o kernels.parquet
     replay sql traces/                           a shell, where stdin is a terminal
 

@@ -19,7 +19,6 @@ from tests.cli.calls import ROOT, Run
 SAMPLES = ("sample_traces/ddp8_h100", "sample_traces/gloo2_cpu", "sample_traces/tiny/cpu_only.json")
 TRACE = SAMPLES[0]
 NOT_IN_THE_SAMPLE = {
-    "allocator_calls",
     "alltoall_balance",
     "comm_unmatched",
     "allocation_cost",
@@ -29,7 +28,6 @@ NOT_IN_THE_SAMPLE = {
     "memory_curve",
     "memory_peaks",
     "profiler_overhead",
-    "python_hot_frames",
     "python_times",
     "recomputation",
 }
@@ -82,6 +80,17 @@ def test_a_header_says_what_there_is_and_the_text_uses_it(name: str) -> None:
     assert all(param.meaning for param in query.params)
 
 
+@pytest.mark.parametrize("key", ["ranks", "first_step", "last_step"])
+def test_the_part_of_the_run_is_chosen_alike_in_all_queries(key: str) -> None:
+    told = {
+        str(param) + param.meaning
+        for name in names()
+        for param in load(name).params
+        if param.name == key
+    }
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("name", names())
 def test_a_rank_and_a_number_of_rows_can_be_given(opened: Mapping[str, OpenRun], name: str) -> None:
     query, given = load(name), _given(name, {"rank": 3, "top": 2})
@@ -118,7 +127,7 @@ def test_one_of_them_prints_as_its_file(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--query", "top_kernel"], ("no query `top_kernel`", "top_kernels")),
+        (["--query", "kernel_time"], ("no query `kernel_time`", "kernel_times")),
         (["--query", "steps", "--param", "rnak=0"], ("no parameter `rnak`", "rank")),
         (["--query", "steps", "--param", "rank=first"], ("`rank=first` is no BIGINT",)),
         (["--query", "steps", "--param", "rank"], ("has no value",)),
@@ -135,7 +144,7 @@ def test_a_wrong_call_is_told_with_the_nearest_names(
 
 def test_a_value_is_bound_and_never_part_of_the_text(run: Run) -> None:
     evil = "x' OR '1'='1"
-    rows = run("sql", TRACE, "--query", "top_kernels", "--param", f"class={evil}", "--json").out
+    rows = run("sql", TRACE, "--query", "kernel_times", "--param", f"class={evil}", "--json").out
     assert json.loads(rows) == []
 
 

@@ -7,7 +7,7 @@ from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import percent
 from whatif.report.answer import JudgedFacts, TrustFacts
-from whatif.report.blocks import Block, Column, DataTable, Unit, Words
+from whatif.report.blocks import Block, Column, DataTable, Unit, Words, details
 from whatif.report.columns import short_name
 from whatif.report.cross_rank import absent_lines, clock_lines, desync_lines, skew_lines
 from whatif.report.text import numbers
@@ -30,9 +30,9 @@ def section(material: Material) -> Section:
     """Grade with its reasons, figures behind it, and what to record to do better."""
     trust = material.answer.trust
     blocks: list[Block] = [Words(paragraphs=tuple(_reasons(material)))]
-    blocks += [_figures(material), _quality(material), _clocks(material)]
-    blocks += [*_judged(material), _edges(material)]
-    blocks += [table for table in (_places(trust), _issues(material)) if table.rows]
+    blocks += [_figures(material), *details(_quality(material), _clocks(material))]
+    blocks += details(*_judged(material), _edges(material))
+    blocks += details(*(table for table in (_places(trust), _issues(material)) if table.rows))
     return Section(
         key=KEY,
         title=TITLE,
