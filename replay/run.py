@@ -61,7 +61,7 @@ class Run:
     @property
     def failed(self) -> tuple[tuple[str, str], ...]:
         """File and reason of those that could not be read, so the tables lack them."""
-        return tuple((file.path.name, file.reason) for file in self._opened.failed)
+        return failed_files(self._opened)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -168,6 +168,11 @@ class Run:
 
     def _known(self, name: str) -> None:
         refuse_unknown(name, self.tables)
+
+
+def failed_files(opened: pipeline.Run) -> tuple[tuple[str, str], ...]:
+    """File and reason of those that could not be read."""
+    return tuple((file.path.name, file.reason) for file in opened.failed)
 
 
 def query_list() -> Table:
