@@ -148,5 +148,5 @@ def test_a_program_that_is_not_installed_still_reports(monkeypatch: pytest.Monke
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(api, "version", missing)
+    monkeypatch.setattr("replay.calls.program.version", missing)
     assert api.program() == "trace-replay, not installed"

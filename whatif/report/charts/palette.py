@@ -44,6 +44,7 @@ ROLES = {
     "memcpy": Tone("#4d1f6e", "#dcc6fb"),
     "idle": Tone("#6f7780", "#8d97a3"),
     "host": Tone("#0d7a6f", "#3fbfae"),
+    "input": Tone("#6a4fb3", "#a893ea"),
     "other": Tone("#7d7468", "#a39a8e"),
     "gemm": Tone("#1b4f8f", "#4f8fe0"),
     "attention": Tone("#a87400", "#e3b341"),
