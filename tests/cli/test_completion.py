@@ -33,7 +33,7 @@ def _words(run: Run, *typed: str) -> list[str]:
         (("a.json", "--gpu", "H100-P"), ["H100-PCIE"]),
         (("a.json", "--base-gpu", "=", "h100-p"), ["H100-PCIE"]),
         (("solve", "a.json", "--speedup", ""), []),
-        (("sql", "a.json", "--query", "late"), ["late_ranks"]),
+        (("sql", "a.json", "--query", "late"), ["late_collectives", "late_ranks"]),
         (("sql", "a.json", "--json", "--format", "ma"), ["markdown"]),
         (("queries", "top_k"), ["top_kernels"]),
         (("hardware", ""), ["list", "show"]),

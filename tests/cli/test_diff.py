@@ -135,15 +135,17 @@ def test_a_prediction_that_did_not_come_true_fails_its_gate(run: Run, tmp_path: 
     assert outcome.err.startswith("error: the prediction is off: +")
 
 
-def test_a_report_has_the_comparison_and_its_gate(run: Run) -> None:
-    outcome = run("report", SAMPLE, "--against", SAMPLE, "--max-regression", "5%")
+def test_a_report_has_the_comparison_and_its_gate(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    outcome = run("report", SAMPLE, "--against", SAMPLE, "--max-regression", "5%", "-o", str(path))
     assert outcome.code == 0, outcome.err
-    sections = {section["key"]: section for section in json.loads(outcome.out)["sections"]}
+    sections = {one["key"]: one for one in json.loads(path.read_text("utf-8"))["sections"]}
     found = sections["comparison"]
     assert "no difference" in found["summary"]
     assert "Gate passed" in found["summary"]
     assert "waterfall" in {block["type"] for block in found["blocks"]}
-    alone = json.loads(run("report", SAMPLE).out)["sections"]
+    assert run("report", SAMPLE, "-o", str(path)).code == 0
+    alone = json.loads(path.read_text("utf-8"))["sections"]
     (without,) = [section for section in alone if section["key"] == "comparison"]
     assert without["blocks"] == []
     assert "--against" in without["missing"][0]["how"]
