@@ -20,7 +20,7 @@ from replay.export.timeline import Timelines, read_recording, write_apart, write
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
 from replay.results.metrics import step_times
-from replay.results.perfetto import Version
+from replay.results.timeline.told import Version
 from whatif.report.findings import Reading
 from whatif.scenario import Scenario
 from whatif.study import study

@@ -1,4 +1,4 @@
-"""The picture of a report in the README: `python -m tests.bench.picture` makes docs/img/report.png."""
+"""The picture in the README: `python -m tests.bench.picture` makes docs/img/report.png."""
 
 import shutil
 import tempfile
