@@ -11,7 +11,7 @@ from ingest.pipeline import IngestOptions
 from ingest.store import Store
 from replay.calls.window import DEFAULTS, Paths
 from replay.results.clean_step import measured_without_profiler
-from replay.run import Run, describe, failed_files
+from replay.run import Run, describe, failed_files, sql_text
 from replay.table import Table
 from whatif.report.findings import Reading
 
@@ -36,9 +36,9 @@ def ingest(paths: Paths, *, options: IngestOptions = DEFAULTS) -> Stored:
     if options.output is not None and options.output.exists():
         _refuse_other_files(options.output)
     with pipeline.open_run(paths, options=options) as run:
-        files, events = run.store.rows("SELECT count(*), sum(n_events) FROM trace")[0]
+        files, events = run.store.rows(sql_text("size"))[0]
         reading = reading_of(run, began)
-    return Stored(reading=reading, files=files, events=int(events))
+    return Stored(reading=reading, files=files, events=events)
 
 
 def _refuse_other_files(output: Path) -> None:
