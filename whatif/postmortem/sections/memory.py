@@ -41,7 +41,7 @@ def section(material: Material) -> Section:
 
 def _allocation_cost(material: Material) -> Rows | None:
     """None where no call of the runtime allocates or frees: then the replay need not be asked."""
-    kinds = set(material.ask("runtime_calls").column("kind"))
+    kinds = {row["kind"] for row in material.ask("runtime_calls").dicts()}
     return material.ask("allocation_cost") if kinds & set(MALLOC_KINDS) else None
 
 
