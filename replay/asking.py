@@ -4,11 +4,9 @@ from collections.abc import Mapping
 
 from replay.queries import load
 from replay.queries.load import Value
-from replay.run import Run
+from replay.run import Run, sql_text
 from whatif.postmortem.material import Rows, SourceFile
 from whatif.report.blocks import Query
-
-FILES = "SELECT path, rank, sha256, n_events FROM trace ORDER BY trace_id"
 
 
 class Asking:
@@ -76,5 +74,5 @@ class Asking:
         """The trace files of the run."""
         return tuple(
             SourceFile(name=path, rank=rank, events=events, digest=digest)
-            for path, rank, digest, events in self._run.rows(FILES).rows
+            for path, rank, digest, events in self._run.rows(sql_text("files")).rows
         )

@@ -51,7 +51,7 @@ def material_of(graph: TaskGraph, *transforms: Transform) -> Material:
 def material_of_findings(found: Findings) -> Material:
     """The same of findings."""
     table = lever_table(found.graph, found.baseline)
-    told = run_facts(found.graph, found.facts, found.baseline, files_failed=0)
+    told = run_facts(found)
     return Material(
         name="run",
         trace="run",

@@ -24,10 +24,10 @@ def test_the_same_question_is_asked_once_and_another_anew(monkeypatch: pytest.Mo
     with api.open_run(TRACE, options=IngestOptions(cache=False)) as run:
         asking = Asking(run, trace="trace", window={"ranks": None})
         monkeypatch.setattr(Store, "page", counted)
-        first = asking("top_ops", top=2)
-        assert asking("top_ops", top=2) == first
+        first = asking("op_times", top=2)
+        assert asking("op_times", top=2) == first
         assert len(asked) == 1
         assert len(first.rows) == 2
-        assert len(asking("top_ops", top=1).rows) == 1
-        assert asking("top_ops", top=2, limit=1).left_out == 1
+        assert len(asking("op_times", top=1).rows) == 1
+        assert asking("op_times", top=2, limit=1).left_out == 1
         assert len(asked) == 3
