@@ -16,6 +16,7 @@ from whatif.report.blocks import (
     Ranges,
     Unit,
     Words,
+    details,
 )
 from whatif.report.columns import to_type
 from whatif.report.levers import LeverFacts, MovedFacts, moved_facts
@@ -46,7 +47,7 @@ def section(material: Material) -> Section:
     blocks: list[Block] = [*_asked(material)]
     if material.levers.levers:
         blocks += [_ranges(material), _table(material)]
-    blocks += [_bounds(material), *_assumptions(material), *_no_effect(material)]
+    blocks += details(_bounds(material), *_assumptions(material), *_no_effect(material))
     return Section(
         key=KEY,
         title=TITLE,
