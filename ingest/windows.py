@@ -99,7 +99,7 @@ def _such_as(*windows: Sequence[TraceFile], before: str) -> str:
     first, others = folders[0], folders[1:]
     if len(first) > 1 or any(first & other for other in others):
         return ""
-    return f"{before}such as {next(iter(first))}"
+    return f"{before}such as `{next(iter(first))}`"
 
 
 def _listed(windows: Sequence[Sequence[TraceFile]]) -> str:

@@ -136,7 +136,7 @@ def _refuse_another_job(files: Sequence[TraceFile]) -> None:
     raise UsageError(
         f"`{others[0].path}` records no rank and would be number {others[0].rank + 1} of the "
         f"{size} of the job of `{other.path}`: it is of another run",
-        hint=f"give the files of one run, such as {_run_of(other.path, files)}",
+        hint=f"give the files of one run, such as `{_run_of(other.path, files)}`",
     )
 
 

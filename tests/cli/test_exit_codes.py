@@ -115,7 +115,7 @@ def test_an_error_in_the_first_file_is_told_from_the_cache_as_well(run: Run, bad
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
-        ("repport", "hint: did you mean the command report? replay report --help"),
+        ("reportt", "hint: did you mean the command report? replay report --help"),
         ("difff", "hint: did you mean the command diff? replay diff --help"),
         ("no/such/trace.json", ""),
     ],

@@ -99,7 +99,7 @@ def test_runs_in_folders_of_their_own_are_windows_however_many_ranks_each_has(
     with pytest.raises(UsageError, match="several captures of one rank") as refusal:
         _names(tmp_path, None)
     choice, first, second = refusal.value.hint.splitlines()
-    assert choice.endswith(f"or give one run, such as {tmp_path / 'alone'}:")
+    assert choice.endswith(f"or give one run, such as `{tmp_path / 'alone'}`:")
     assert ("alone/rank0.json" in first, "pair/rank0.json" in second) == (True, True)
 
 
@@ -117,7 +117,7 @@ def test_two_runs_at_the_same_time_are_told_by_their_folders(tmp_path: Path) -> 
     both = r"alone/rank0\.json.*pair/rank0\.json.*both of rank 0"
     with pytest.raises(TraceError, match=both) as refusal:
         _names(tmp_path, None)
-    assert f"such as {tmp_path / 'alone'}" in refusal.value.hint
+    assert f"such as `{tmp_path / 'alone'}`" in refusal.value.hint
 
 
 def test_a_file_without_a_rank_is_no_further_rank_of_a_job_that_is_whole(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_without_a_rank_is_no_further_rank_of_a_job_that_is_whole(tmp_pat
     write(tmp_path / "other" / "trace.json", document(host("cpu_op", "other", 100, 10)))
     with pytest.raises(UsageError, match=r"other/trace\.json.*number 3 of the 2") as refusal:
         _names(tmp_path, None)
-    assert refusal.value.hint.endswith(f"such as {tmp_path / 'pair'}")
+    assert refusal.value.hint.endswith(f"such as `{tmp_path / 'pair'}`")
 
 
 def test_a_file_without_a_rank_is_the_one_that_a_job_lacks(tmp_path: Path) -> None:
