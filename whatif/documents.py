@@ -44,13 +44,18 @@ def read_yaml(path: Path, what: str, hint: str = "is the path right?") -> object
 
 
 def write_yaml(document: object, path: Path) -> None:
-    """Write a document of plain values, in the order of its keys.
+    """Write a document of plain values, in the order of its keys, as a whole or not at all.
 
     Raises:
         UsageError: the file cannot be written.
     """
+    part = path.with_name(f".{path.name}.part")
     try:
-        path.write_text(yaml_text(document), encoding="utf-8")
+        try:
+            part.write_text(yaml_text(document), encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", hint="give another path") from error
 

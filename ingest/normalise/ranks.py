@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from ingest.errors import UsageError
 from ingest.normalise.gather import TraceFile
 from ingest.parsed import Parsed
 
@@ -64,6 +65,9 @@ def with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
     """Rank of each file: recorded, else from its name, else by order (never one that is taken).
 
     Several files may have one rank: captures of different times (`ingest.windows`).
+
+    Raises:
+        UsageError: more files than the job had ranks: those that record none are of another.
     """
     infos = [_distributed_info(one) for _, one in parsed]
     ranks: list[int | None] = [_whole(info.get("rank")) for info in infos]
@@ -72,6 +76,10 @@ def with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
     names = ranks_in_names([parsed[index][0].name for index in missing])
     named = dict(zip(missing, names, strict=True))
     taken = {rank for rank in ranks if rank is not None}
+    for index in _other_captures(parsed, ranks, named):
+        ranks[index], sources[index] = named.pop(index), "file name"
+        missing.remove(index)
+        parsed[index][1].log.count("rank_from_name")
     said = set(named.values())
     again = len(said) < len(missing)
     if None not in said and not taken & said and (not again or _apart(parsed, named)):
@@ -93,7 +101,49 @@ def with_ranks(parsed: Sequence[tuple[Path, Parsed]]) -> list[TraceFile]:
         )
         for (path, one), rank, source, info in zip(parsed, ranks, sources, infos, strict=True)
     ]
+    _refuse_another_job(files)
     return sorted(files, key=lambda file: file.rank)
+
+
+def _other_captures(
+    parsed: Sequence[tuple[Path, Parsed]],
+    recorded: Sequence[int | None],
+    named: dict[int, int | None],
+) -> list[int]:
+    """Files without a recorded rank whose names say that of a file that has it, as its own does.
+
+    Two files that are both called `rank0` are two captures, not two ranks.
+    """
+    twice = {
+        rank
+        for (path, _), rank in zip(parsed, recorded, strict=True)
+        if rank is not None and _clear(path.name) == rank
+    }
+    return [index for index, rank in named.items() if rank in twice]
+
+
+def _refuse_another_job(files: Sequence[TraceFile]) -> None:
+    """A job has no more ranks than it recorded: a file that says none may be of another one.
+
+    Raises:
+        UsageError: the rank that such a file would get is none of the job.
+    """
+    size = max((file.world_size or 0 for file in files), default=0)
+    others = [file for file in files if file.rank >= size and file.rank_source != "distributedInfo"]
+    if not size or not others:
+        return
+    other = next((file for file in files if file.rank_source == "distributedInfo"), others[0])
+    raise UsageError(
+        f"`{others[0].path}` records no rank and would be number {others[0].rank + 1} of the "
+        f"{size} of the job of `{other.path}`: it is of another run",
+        hint=f"give the files of one run, such as `{_run_of(other.path, files)}`",
+    )
+
+
+def _run_of(path: Path, files: Sequence[TraceFile]) -> str:
+    """The folder, where it tells the runs apart."""
+    folders = {file.path.parent for file in files}
+    return str(path.parent if len(folders) > 1 else path)
 
 
 def _distributed_info(parsed: Parsed) -> dict[str, object]:

@@ -14,8 +14,14 @@ from replay.calls.stored import open_run, reading_of
 from replay.calls.window import DEFAULTS, UNCHANGED, WHOLE, Paths, Window
 from replay.engine.run import replay
 from replay.export.chakra import WrittenTraces, write_execution_traces
-from replay.export.files import is_one_file, refuse_traces
-from replay.export.tables import Tables, write_tables
+from replay.export.files import (
+    is_one_file,
+    refuse_no_folder,
+    refuse_place,
+    refuse_recordings,
+    refuse_traces,
+)
+from replay.export.tables import Tables, refuse_output, write_tables
 from replay.export.timeline import Timelines, read_recording, write_apart, write_together
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
@@ -66,6 +72,11 @@ def export_timeline(
         OSError: a file cannot be written.
     """
     refuse_traces(output, paths)
+    if is_one_file(output):
+        refuse_place(output)
+        refuse_recordings(output)
+    else:
+        refuse_no_folder(output)
     began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
         as_read, facts = graph_of(run, window)
@@ -139,6 +150,7 @@ def export_chakra(
         OSError: a file cannot be written.
     """
     refuse_traces(output, paths)
+    refuse_no_folder(output)
     began = perf_counter()
     with pipeline.open_run(paths, options=options) as run:
         as_read, facts = graph_of(run, window)
@@ -173,5 +185,6 @@ def export_tables(
         OSError: a file cannot be written.
     """
     refuse_traces(output, paths)
+    refuse_output(table, output)
     with open_run(paths, options=options) as run:
         return write_tables(run, table, output)

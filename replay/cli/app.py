@@ -1,7 +1,9 @@
 """The app: its commands in one list, the default command, and errors as exit codes."""
 
+import errno
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -104,6 +106,8 @@ def _top(
     _version(wanted=version)
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when there is no room."""
 INTERRUPTED = 130
 """Exit code that shells give to a command ended by Ctrl-C."""
 
@@ -142,20 +146,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         make_app()(args=with_command(given), prog_name="replay")
     except UserError as error:
+        error.hint = error.hint or _command_meant(error, given[0])
         console.report(error)
         return error.exit_code
     except OSError as error:
         return _unusable_path(error)
-    except KeyboardInterrupt:
-        console.talk("interrupted; no half store is left")
-        return INTERRUPTED
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    except (KeyboardInterrupt, SystemExit) as done:
+        if _is_interrupt(done):
+            console.talk("interrupted; no half store or file is left")
+            return INTERRUPTED
+        code = getattr(done, "code", None)
+        return code if isinstance(code, int) else int(code is not None)
     return 0
 
 
+def _command_meant(error: UserError, word: str) -> str:
+    """A hint where a trace that is not there is nearly the name of a command."""
+    if str(error) != f"no such file: `{word}`":
+        return ""
+    names = [name for name, _, _ in COMMANDS]
+    return "".join(
+        f"did you mean the command {name}? replay {name} --help"
+        for name in get_close_matches(word, names, n=1)
+    )
+
+
+def _is_interrupt(done: BaseException) -> bool:
+    """Typer makes an exit of Ctrl-C, and says nothing; a program of `capture` may end so too."""
+    error: BaseException | None = done
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _unusable_path(error: OSError) -> int:
-    """A path that the system refuses is for the person to mend; without a path the bug is ours."""
+    """A path that the system refuses is for the person to mend, and so is a full disk.
+
+    Without a path the bug is ours.
+    """
+    if error.errno in FULL and error.filename is None:
+        console.report(UsageError(f"nothing could be written: {error.strerror}", hint="make room"))
+        return UsageError.exit_code
     if error.filename is None:
         raise error
     console.report(

@@ -1,9 +1,10 @@
 """`replay capture`: run a program and record its training steps."""
 
+import math
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperCommand
@@ -11,6 +12,10 @@ from typer.core import TyperCommand
 from ingest.errors import UsageError
 from replay.cli import console
 from replay.cli.parts import parse_ranks
+
+if TYPE_CHECKING:
+    from replay.recording.launch import Ran
+    from replay.recording.settings import Settings
 
 
 class Counted(StrEnum):
@@ -98,7 +103,7 @@ def capture(
 
     Needs torch where the program runs. The program's exit code is handed on.
     """
-    from replay.recording.launch import run, traces_in
+    from replay.recording.launch import room_in, traces_in
     from replay.recording.settings import Settings
     from replay.recording.story import story
 
@@ -120,14 +125,26 @@ def capture(
             f"`{folder}` holds the traces of another run", hint="give -o another folder"
         )
     try:
-        ran = run(program, asked)
+        with room_in(folder):
+            ran = _ran(program, asked)
+    except OSError as error:
+        raise UsageError(
+            f"`{folder}` cannot take traces: {error.strerror}", hint="give -o another folder"
+        ) from None
+    console.talk(story(ran, asked))
+    raise typer.Exit(ran.code)
+
+
+def _ran(program: list[str], asked: "Settings") -> "Ran":
+    from replay.recording.launch import run
+
+    try:
+        return run(program, asked)
     except OSError as error:
         raise UsageError(
             f"`{program[0]}` cannot be run: {error.strerror}",
             hint="replay capture -- python train.py",
         ) from None
-    console.talk(story(ran, asked))
-    raise typer.Exit(ran.code)
 
 
 def _new_folder(program: list[str]) -> Path:
@@ -141,7 +158,7 @@ def _facts(texts: list[str]) -> dict[str, str | int | float]:
     """`KEY=VALUE`, numbers as numbers.
 
     Raises:
-        UsageError: no `=`, or nothing before it.
+        UsageError: no `=`, nothing before it, or a number that JSON has no word for.
     """
     facts: dict[str, str | int | float] = {}
     for text in texts:
@@ -150,11 +167,18 @@ def _facts(texts: list[str]) -> dict[str, str | int | float]:
             raise UsageError(
                 f"`--metadata {text}` is no KEY=VALUE", hint="--metadata tokens_per_step=32768"
             )
-        facts[key] = _number(value)
+        fact = facts[key] = _number(value)
+        if isinstance(fact, float) and not math.isfinite(fact):
+            raise UsageError(
+                f"`--metadata {text}`: `{value}` is no number that a file can hold",
+                hint="leave it out",
+            )
     return facts
 
 
 def _number(text: str) -> str | int | float:
+    if "_" in text:  # Python's way of writing, not a person's
+        return text
     for kind in (int, float):
         try:
             return kind(text)

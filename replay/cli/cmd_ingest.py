@@ -7,7 +7,7 @@ import typer
 
 from replay.cli import console, options
 from replay.cli.reading import reading
-from replay.cli.writing import counted
+from replay.cli.writing import counted, require_place
 
 
 def ingest(
@@ -36,6 +36,8 @@ def ingest(
     """
     from replay.api import ingest as read
 
+    if output is not None:
+        require_place(output, traces)
     with reading(
         strict=strict,
         no_cache=no_cache,

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.options import RowsFormat, SavedFormat
 from replay.cli.reading import reading
-from replay.cli.writing import counted, require_place
+from replay.cli.writing import counted, refuse_trace, require_place
 
 if TYPE_CHECKING:
     from replay.queries.load import Query, Value
@@ -98,6 +99,7 @@ def sql(
         raise UsageError("--param and -o need a query", hint="replay sql TRACE QUERY -o FILE")
     if output is not None:
         require_place(output, [trace])
+        refuse_trace(output)
     with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         opened = open_run(trace, options=how)
     with opened as run:
@@ -204,7 +206,9 @@ def _save(
         if form is SavedFormat.PARQUET:
             frame = run.sql(text, **values)
             rows = len(frame)
-            frame.write_parquet(part)
+            packed = BytesIO()  # polars calls a full disk an error of its own
+            frame.write_parquet(packed)
+            part.write_bytes(packed.getbuffer())
         else:
             table = run.rows(text, values, limit=limit)
             rows = len(table.rows)

@@ -9,7 +9,7 @@ import typer
 from replay.cli import console, options
 from replay.cli.reading import reading, replayed
 from replay.cli.stack import typed
-from replay.cli.writing import require_place, write_whole
+from replay.cli.writing import refuse_trace, require_place, write_whole
 
 if TYPE_CHECKING:
     from whatif.report.sweep import SweepAnswer
@@ -79,6 +79,7 @@ def sweep(
 
     if html is not None:
         require_place(html, traces)
+        refuse_trace(html)
     points = points_of(axes_of(typed(ctx)), most)
     require_use_of_base(typed(ctx), (point.scenario for point in points))
     ranges = None if range_ is RangeChoice.AUTO else Ranges(str(range_))

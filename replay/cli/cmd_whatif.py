@@ -9,6 +9,7 @@ from replay.cli import console, options
 from replay.cli.parts import parse_step_time
 from replay.cli.reading import part_of, reading
 from replay.cli.stack import typed
+from replay.cli.writing import refuse_trace, require_place
 
 if TYPE_CHECKING:
     from whatif.scenario import Scenario
@@ -262,6 +263,8 @@ def whatif(
     asked = scenario_in(typed(ctx))
     require_use_of_base(typed(ctx), [asked])
     if save_scenario is not None:
+        require_place(save_scenario, traces)
+        refuse_trace(save_scenario)
         _save(asked, save_scenario)
     as_json = json or format_ is options.AnswerFormat.JSON
     workload = Workload(

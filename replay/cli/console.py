@@ -43,10 +43,28 @@ def report(error: UserError) -> None:
         talk(f"\nhint: {error.hint}")
 
 
+_TRACE_ENDINGS = (".json", ".gz", ".zip", ".zst", ".trace", ".chrome")
+_NO_TRACE = ("is not JSON", "file is empty")
+
+
 def report_failed(failed: tuple[tuple[str, str], ...]) -> None:
-    """One line for each file that was left out."""
+    """One line for each file that was left out, and one for all that are not even called traces.
+
+    A folder of traces holds pictures and logs as well.
+    """
+    others = [name for name, reason in failed if _is_other(name, reason)]
     for name, reason in failed:
+        if len(others) > 1 and _is_other(name, reason):
+            continue
         talk(f"left out: {reason}" if f"`{name}`" in reason else f"left out: {name}: {reason}")
+    if len(others) > 1:
+        talk(f"left out: {len(others):,} files that are no traces (`{others[0]}`, ...)")
+
+
+def _is_other(name: str, reason: str) -> bool:
+    """Neither its name nor its content is that of a trace."""
+    named = name.lower().endswith(_TRACE_ENDINGS)
+    return not named and any(words in reason for words in _NO_TRACE)
 
 
 _SHOWN_AFTER_S = 1.0

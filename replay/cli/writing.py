@@ -17,12 +17,9 @@ def require_place(output: Path, traces: Sequence[str]) -> None:
         UsageError: the output is a folder, would lie in none, or is one of the traces.
         TraceError: there are no traces.
     """
-    from replay.export.files import refuse_traces
+    from replay.export.files import refuse_place, refuse_traces
 
-    if output.is_dir():
-        raise UsageError(f"`{output}` is a folder", hint="give the name of a file")
-    if not output.parent.is_dir():
-        raise UsageError(f"`{output.parent}` is no folder", hint="make it first")
+    refuse_place(output)
     refuse_traces(output, traces)
 
 
@@ -35,6 +32,21 @@ def refuse_other_json(output: Path) -> None:
     if output.suffix.lower() == ".json" and output.exists() and not _is_own(output):
         raise UsageError(
             f"`{output}` is there already and is no answer of replay: not overwritten",
+            hint="give another name, or delete that file first",
+        )
+
+
+def refuse_trace(output: Path) -> None:
+    """Rows and scenarios may be written over whatever they were before, but for a trace.
+
+    Raises:
+        UsageError: a trace lies there.
+    """
+    from replay.export.files import holds_events
+
+    if output.is_file() and holds_events(output):
+        raise UsageError(
+            f"`{output}` is there already and is a trace: not overwritten",
             hint="give another name, or delete that file first",
         )
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import msgspec
 
 from replay.engine.schedule import Schedule
-from replay.export.files import as_folder, whole_file
+from replay.export.files import whole_folder
 from replay.graph.arrays import TaskGraph
 from replay.results.chakra import ExecutionTraces, execution_traces
 
@@ -28,7 +28,7 @@ class WrittenTraces:
 
 
 def write_execution_traces(graph: TaskGraph, schedule: Schedule, folder: Path) -> WrittenTraces:
-    """Write the files of all ranks, each as a whole or not at all.
+    """Write the files of all ranks, all of them or none.
 
     Args:
         graph: of the run, with a scenario's changes.
@@ -39,21 +39,19 @@ def write_execution_traces(graph: TaskGraph, schedule: Schedule, folder: Path) -
         UsageError: the folder is a file.
         OSError: a file cannot be written.
     """
-    as_folder(folder)
-    paths = {info.rank: folder / f"{PREFIX}.{number}.et" for number, info in enumerate(graph.ranks)}
-    with ExitStack() as files:
-        opened: dict[int, BinaryIO] = {}
-        for rank, path in paths.items():
-            part = files.enter_context(whole_file(path))
-            opened[rank] = files.enter_context(part.open("wb"))
-        traces = execution_traces(graph, schedule, opened)
-    groups = folder / GROUPS
-    with whole_file(groups) as part:
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(traces.groups)) + b"\n")
-    written = tuple(paths.values())
+    names = {info.rank: f"{PREFIX}.{number}.et" for number, info in enumerate(graph.ranks)}
+    with whole_folder(folder) as part:
+        with ExitStack() as files:
+            opened: dict[int, BinaryIO] = {
+                rank: files.enter_context((part / name).open("wb")) for rank, name in names.items()
+            }
+            traces = execution_traces(graph, schedule, opened)
+        text = msgspec.json.format(msgspec.json.encode(traces.groups)) + b"\n"
+        (part / GROUPS).write_bytes(text)
+    written = tuple(folder / name for name in names.values())
     return WrittenTraces(
         files=written,
-        groups=groups,
+        groups=folder / GROUPS,
         size_bytes=sum(path.stat().st_size for path in written),
         traces=traces,
     )

@@ -1,7 +1,7 @@
 """Public tables of a run as Parquet, Arrow or CSV files, some rows at a time."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from ingest.errors import TraceError, UsageError
-from replay.export.files import as_folder, whole_file
+from replay.export.files import refuse_no_folder, refuse_place, whole_file, whole_folder
 from replay.run import Run, refuse_unknown
 
 ALL = "all"
@@ -50,6 +50,21 @@ WRITERS: Mapping[str, Writer] = {
 _FOLDER_FORM = ".parquet"
 
 
+def refuse_output(table: str, output: Path) -> None:
+    """What cannot be written, known before anything is read.
+
+    Raises:
+        UsageError: no such form, no folder.
+    """
+    if table == ALL:
+        refuse_no_folder(output)
+        return
+    if output.suffix.lower() not in WRITERS:
+        known = ", ".join(WRITERS)
+        raise UsageError(f"`{output}`: which form?", hint=f"end it in {known}")
+    refuse_place(output)
+
+
 def write_tables(run: Run, table: str, output: Path) -> Tables:
     """One table to a file, or all of them to a folder.
 
@@ -64,24 +79,24 @@ def write_tables(run: Run, table: str, output: Path) -> Tables:
         TraceError: one table of the replay is asked for, and there is nothing to replay.
         OSError: a file cannot be written.
     """
+    refuse_output(table, output)
     if table != ALL:
         refuse_unknown(table, run.tables)
         return Tables(written=(_write(run, table, output),), left_out=(), failed=run.failed)
-    as_folder(output)
     written, left_out = [], []
-    for name in run.tables:
-        try:
-            written.append(_write(run, name, output / f"{name}{_FOLDER_FORM}"))
-        except TraceError as error:
-            left_out.append((name, str(error)))
+    with whole_folder(output) as part:
+        for name in run.tables:
+            try:
+                made = _write(run, name, part / f"{name}{_FOLDER_FORM}")
+            except TraceError as error:
+                left_out.append((name, str(error)))
+            else:
+                written.append(replace(made, path=output / made.path.name))
     return Tables(written=tuple(written), left_out=tuple(left_out), failed=run.failed)
 
 
 def _write(run: Run, table: str, output: Path) -> WrittenTable:
-    writer = WRITERS.get(output.suffix.lower())
-    if writer is None:
-        known = ", ".join(WRITERS)
-        raise UsageError(f"`{output}`: which form?", hint=f"end it in {known}")
+    writer = WRITERS[output.suffix.lower()]
     described = run.describe(table).rows
     as_text = output.suffix.lower() == ".csv"
     columns = ", ".join(_column(name, kind, as_text=as_text) for name, kind, _ in described)

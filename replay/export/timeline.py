@@ -1,7 +1,7 @@
 """Recorded and predicted run as one Chrome trace, or as one trace per rank like the recording."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ingest.store import Store
 from ingest.vocab import LaneKind
-from replay.export.files import as_folder, write_pieces
+from replay.export.files import whole_folder, write_pieces
 from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.idle import SHORT
@@ -282,7 +282,12 @@ def write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> 
         UsageError: the folder is a file.
         OSError: a file cannot be written.
     """
-    as_folder(folder)
+    with whole_folder(folder) as part:
+        made = _write_apart(recording, part, head)
+    return replace(made, files=tuple(folder / path.relative_to(part) for path in made.files))
+
+
+def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> Timelines:
     written: list[Path] = []
     totals = {"size": 0, "slices": 0, "flows": 0}
     left_out: dict[str, int] = {}

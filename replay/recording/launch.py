@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -47,6 +47,25 @@ def run(command: Sequence[str], settings: Settings) -> Ran:
             notes=tuple(read_notes(Path(notes))),
             files=tuple(traces_in(Path(settings.folder))),
         )
+
+
+@contextmanager
+def room_in(folder: Path) -> Iterator[None]:
+    """The folder takes files; one that was not there is gone again where it got none.
+
+    Raises:
+        OSError: it cannot be made, or written: said before a program has run for hours.
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        yield
+    finally:
+        for one in made:
+            with suppress(OSError):
+                one.rmdir()
 
 
 def traces_in(folder: Path) -> list[Path]:

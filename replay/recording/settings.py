@@ -1,6 +1,7 @@
 """What is asked of a recording, and how it travels to the processes of a program."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -21,7 +22,8 @@ class Settings:
     """One recording per process: skip, warm up, record, measure.
 
     Raises:
-        ValueError: numbers of steps that record nothing, or an unknown way to count.
+        ValueError: numbers of steps that record nothing, an unknown way to count, or a fact that
+            JSON has no word for.
     """
 
     folder: str
@@ -49,6 +51,9 @@ class Settings:
             raise ValueError("skip is 0 or more, warmup and steps are 1 or more")
         if self.counted not in COUNTED:
             raise ValueError(f"steps are counted at {' or '.join(COUNTED)}, not `{self.counted}`")
+        for key, value in self.metadata.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"metadata `{key}` is {value}: JSON has no such number")
 
     @property
     def measured_before(self) -> int:
@@ -62,7 +67,7 @@ class Settings:
 
     def to_json(self) -> str:
         """For the environment."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), allow_nan=False)
 
 
 def from_json(text: str) -> Settings:

@@ -199,6 +199,8 @@ def test_a_program_ended_by_a_signal_has_the_code_of_a_shell(run: Run, tmp_path:
     [
         (("--", "no-such-program"), "`no-such-program` cannot be run"),
         (("--metadata", "tokens", "--", "true"), "no KEY=VALUE"),
+        (("--metadata", "loss=nan", "--", "true"), "`nan` is no number"),
+        (("--metadata", "loss=1e999", "--", "true"), "`1e999` is no number"),
         (("--ranks", "a", "--", "true"), "no list of ranks"),
         (("--warmup", "0", "--", "true"), "--warmup"),
         ((), "Missing argument"),
@@ -210,6 +212,29 @@ def test_what_cannot_be_asked_is_told(
     outcome = run("capture", "-o", tmp_path / "x", *arguments)
     assert outcome.code == 2
     assert words in outcome.err
+
+
+def test_a_folder_that_cannot_be_is_told_before_the_program_runs(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = tmp_path / "done"
+    for folder in (tmp_path / "file", tmp_path / "file" / "x", Path("/proc/x")):
+        outcome = run("capture", "-o", folder, "--", "touch", done)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"error: `{folder}` cannot take traces: ")
+        assert not done.exists()
+
+
+def test_a_program_that_leaves_nothing_leaves_no_folder(run: Run, tmp_path: Path) -> None:
+    for program, code in (("true", 0), ("no-such-program", 2)):
+        assert run("capture", "-o", tmp_path / "a" / "b", "--", program).code == code
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fact_is_a_number_where_a_person_writes_one() -> None:
+    from replay.cli.cmd_capture import _facts
+
+    asked = ["a=1_000", "b=32768", "c=0.5", "d=x=y"]
+    assert _facts(asked) == {"a": "1_000", "b": 32768, "c": 0.5, "d": "x=y"}
 
 
 def test_traces_of_another_run_are_not_mixed_with_new_ones(run: Run, tmp_path: Path) -> None:

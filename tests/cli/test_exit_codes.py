@@ -110,3 +110,32 @@ def test_strict_makes_a_bad_file_an_error(run: Run, bad: Path) -> None:
 
 def test_an_error_in_the_first_file_is_told_from_the_cache_as_well(run: Run, bad: Path) -> None:
     assert run(bad, "--json").err == run(bad, "--json").err != ""
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("reportt", "hint: did you mean the command report? replay report --help"),
+        ("difff", "hint: did you mean the command diff? replay diff --help"),
+        ("no/such/trace.json", ""),
+    ],
+)
+def test_a_first_word_that_is_nearly_a_command_is_told(run: Run, word: str, hint: str) -> None:
+    outcome = run(word, SAMPLE)
+    assert (outcome.code, outcome.out) == (TRACE, "")
+    first, *rest = outcome.err.splitlines()
+    assert first == f"error: no such file: `{word}`"
+    assert [line for line in rest if line] == ([hint] if hint else [])
+
+
+def test_files_that_are_no_traces_are_one_line(run: Run, bad: Path) -> None:
+    for number in range(40):
+        (bad / f"c{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (bad / "train.log").touch()
+    outcome = run("schema", bad)
+    assert outcome.code == 0
+    told = outcome.err.splitlines()
+    assert "left out: 41 files that are no traces (`c0.png`, ...)" in told
+    names = ("zero_bytes.json", "words.json", "other.json", "no_events.json")
+    assert len(told) == 1 + len(names)
+    assert all(any(name in line for line in told) for name in names)

@@ -199,7 +199,9 @@ def _reasons(answer: Answer, side: Side) -> Iterator[str]:
     if before.ranks != after.ranks:
         yield f"files of {len(before.ranks)} ranks were read then, of {len(after.ranks)} now"
     if before.world_size != after.world_size and prediction.samples_factor == 1:
-        yield f"the job had {before.world_size} ranks then, {after.world_size} now"
+        yield (
+            f"the job had {_ranks_of(before.world_size)} then, {_ranks_of(after.world_size)} now"
+        )
     if bool(before.steps) != bool(after.steps):
         yield "only one of the runs has recorded steps: the other counts as one"
     if answer.baseline.unprofiled is not None:
@@ -208,6 +210,12 @@ def _reasons(answer: Answer, side: Side) -> Iterator[str]:
         yield f"trust in the replay that it started from was {answer.trust.grade}"
     if run.grade == "D":
         yield "trust in the replay of the measured run is D"
+
+
+def _ranks_of(world_size: int | None) -> str:
+    if world_size is None:
+        return "a number of ranks that is not recorded"
+    return f"{world_size:,} rank{'' if world_size == 1 else 's'}"
 
 
 def _expects_another_gpu(scenario: tuple[str, ...]) -> bool:

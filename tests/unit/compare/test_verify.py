@@ -1,5 +1,6 @@
 """Predictions against runs that were made since."""
 
+import gzip
 from dataclasses import replace
 
 import msgspec
@@ -145,6 +146,7 @@ def test_answers_of_later_minor_versions_are_read() -> None:
     ("text", "word"),
     [
         (b"", "not JSON"),
+        (gzip.compress(b"{}"), "is compressed"),
         (b"[1, 2]", "no answer of replay"),
         (b"{}", "no answer of a what-if"),
         (b'{"points": []}', "`replay sweep`"),
@@ -158,6 +160,38 @@ def test_what_is_no_prediction_is_refused(text: bytes, word: str) -> None:
     with pytest.raises(UsageError, match=r"p\.json") as caught:
         read_prediction(text, "p.json")
     assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("low_ns", "step_ns", "high_ns"), [(0, 0, 0), (-9, -5, -1), (6, 5, 7), (3, 5, 4)]
+)
+def test_a_step_that_no_replay_gives_is_refused(low_ns: int, step_ns: int, high_ns: int) -> None:
+    answer = predicted(run_of(STEP), 5_000_000)
+    assert answer.prediction is not None
+    wrong = msgspec.structs.replace(
+        answer.prediction, low_ns=low_ns, step_ns=step_ns, high_ns=high_ns
+    )
+    text = to_json(msgspec.structs.replace(answer, prediction=wrong))
+    with pytest.raises(UsageError, match="predicts what no replay does"):
+        read_prediction(text, "p.json")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (4, None, "the job had 4 ranks then, a number of ranks that is not recorded now"),
+        (1, 4, "the job had 1 rank then, 4 ranks now"),
+    ],
+)
+def test_worlds_of_other_sizes_are_told_in_words(
+    then: int | None, now: int | None, said: str
+) -> None:
+    before = run_of(STEP)
+    answer = predicted(before, 5_000_000)
+    trace = msgspec.structs.replace(answer.trace, world_size=then)
+    after = replace(before, graph=replace(before.graph, world_size=now))
+    told = verify(msgspec.structs.replace(answer, trace=trace), "p", after)
+    assert said in told.reasons
 
 
 def test_an_answer_without_a_what_if_predicts_nothing() -> None:

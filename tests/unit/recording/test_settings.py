@@ -174,3 +174,9 @@ def test_a_training_process_needs_only_torch_and_the_standard_library(path: Path
         )
     }
     assert imported <= sys.stdlib_module_names | {"torch"}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_fact_that_json_has_no_word_for_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="`loss` is"):
+        settings.Settings(folder="x", metadata={"loss": value})
