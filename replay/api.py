@@ -282,8 +282,13 @@ def _called(paths: Paths) -> str:
 
 
 def _named(paths: Paths) -> str:
-    """What a person would call the run: the last words of its paths."""
-    return " ".join(Path(path).resolve().name for path in paths)
+    """What a person would call the run: the last words of its paths, as many as tell them apart."""
+    places = list(dict.fromkeys(Path(path).resolve() for path in paths))
+    for words in range(1, max((len(place.parts) for place in places), default=1)):
+        names = ["/".join(place.parts[-words:]) for place in places]
+        if len(set(names)) == len(names):
+            return " ".join(names)
+    return " ".join(map(str, places))
 
 
 def _typed(paths: Paths, run: Run) -> str:

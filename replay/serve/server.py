@@ -102,9 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(self.rfile.read(int(length)))
 
-    def send_error(
-        self, code: int, message: str | None = None, explain: str | None = None
-    ) -> None:
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the library refuses (a method, a head that is none) is answered like the rest."""
         status = HTTPStatus(code)
         self._refuse(status, message or explain or status.phrase)

@@ -87,7 +87,9 @@ def test_other_methods_are_refused_behind_the_same_guards(method: str) -> None:
         answer = _asked(port, f"{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
     head, _, body = answer.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 501 ")
-    assert [f"{name}: {value}" for name, value in GUARDS.items() if f"{name}: {value}" not in head] == []
+    assert [
+        f"{name}: {value}" for name, value in GUARDS.items() if f"{name}: {value}" not in head
+    ] == []
     assert "Content-Type: application/json" in head
     assert bool(body) == (method != "HEAD")
 

@@ -37,7 +37,7 @@ from whatif.report.blocks import (
     StackedBars,
     Unit,
 )
-from whatif.report.columns import short_name
+from whatif.report.columns import NO_NAME, short_name
 from whatif.report.rates import flops_text
 
 KEY = "kernels"
@@ -141,7 +141,7 @@ def _summary(times: Rows, judged: _Judged) -> str:
         return "Device work was recorded, but every row of it with a duration of zero."
     parts = [
         f"{time_text(total(records, 'step_dur'))} of device work per step and device, each row "
-        f"counted by itself; the most is {short_name(first['short_name']) or first['class']} with "
+        f"counted by itself; the most is {short_name(first['short_name']) or NO_NAME} with "
         f"{first['time_frac']:.1%}"
     ]
     counted_frac = judged.counted_frac
