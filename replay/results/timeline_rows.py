@@ -92,22 +92,22 @@ class TimelineRows:
         return bool(np.isin(slice_id, self._held).all())
 
     def _beside(self, slice_id: Int64) -> Int64:
-        """The rows of device work that are asked for next, with few: a file has a track per stream.
+        """All rows of their file, where these are not too many: other tracks ask for them next.
 
-        A query reads a store once, whatever it asks for. Rows of the same file lie together, and
-        so many of them are held that a file with thousands of streams needs few queries.
+        A query reads a store once, whatever it asks for, and a file has a track for every stream
+        and thread, of which there may be thousands.
         """
-        if len(slice_id) >= MOST_HELD or not len(slice_id):
-            return slice_id
-        ids = self._device["slice_id"]
-        owner = self._device["trace_id"]
-        at, known = _found(ids, slice_id)
-        if not known.any():
-            return slice_id
-        mine = ids[owner == owner[at[known][0]]]
-        if len(mine) > MOST_HELD:
-            return slice_id
-        return np.union1d(mine, slice_id)
+        for table in (self._device, self.host):
+            at, known = _found(table["slice_id"], slice_id)
+            if not known.any():
+                continue
+            owner = table["trace_id"][at[known][0]]
+            of_file = [
+                one["slice_id"][one["trace_id"] == owner] for one in (self._device, self.host)
+            ]
+            if sum(map(len, of_file)) <= MOST_HELD:
+                return np.union1d(np.concatenate(of_file), slice_id)
+        return slice_id
 
     def _hold(self, slice_id: Int64) -> None:
         """Read the arguments of these rows, in the place of others."""
