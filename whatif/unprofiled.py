@@ -61,8 +61,9 @@ def host_factor(graph: TaskGraph, step_ns: Nanos) -> float:
         return 1.0
     if not shortest_ns <= step_ns <= longest_ns:
         raise ScenarioError(
-            f"no speed of the host makes this step {format_ms(step_ns)}: host work "
-            f"x{low:g} gives {format_ms(shortest_ns)}, x{high:g} {format_ms(longest_ns)}",
+            f"no speed of the host makes this step {format_ms(step_ns)}: it takes "
+            f"{format_ms(shortest_ns)} with host work taking {low:g} of its time, and "
+            f"{format_ms(longest_ns)} with {high:g} of it",
             hint=TOO_SHORT if step_ns < shortest_ns else TOO_LONG,
         )
     low, high = (low, 1.0) if step_ns < recorded_ns else (1.0, high)

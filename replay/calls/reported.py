@@ -69,7 +69,7 @@ def report(  # noqa: PLR0913  (as `examine`)
         asking = Asking(run, trace=_typed(paths, run), window=window.as_values())
         table = lever_table(found.graph, found.baseline)
         material = Material(
-            name=_named(paths),
+            name=run_title(paths),
             trace=_typed(paths, run),
             command=command or _spelled(paths, scenario, window),
             findings=found,
@@ -100,9 +100,14 @@ def _spelled(paths: Paths, scenario: Scenario, window: Window) -> str:
     return " ".join(words)
 
 
-def _named(paths: Paths) -> str:
-    """What a person would call the run: the last words of its paths."""
-    return " ".join(Path(path).resolve().name for path in paths)
+def run_title(paths: Paths) -> str:
+    """What a person would call the run: the last words of its paths, as many as tell them apart."""
+    places = list(dict.fromkeys(Path(path).resolve() for path in paths))
+    for words in range(1, max((len(place.parts) for place in places), default=1)):
+        names = ["/".join(place.parts[-words:]) for place in places]
+        if len(set(names)) == len(names):
+            return " ".join(names)
+    return " ".join(map(str, places))
 
 
 def _typed(paths: Paths, run: Run) -> str:

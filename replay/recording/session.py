@@ -223,7 +223,7 @@ class Session:
             return
         if self._done < self._settings.needed:
             recorded = self._done - self._settings.skip - self._settings.warmup
-            self.reason = f"it ended after {recorded} whole steps of {self._settings.steps}"
+            self.reason = f"it ended with {recorded} of {self._settings.steps} steps recorded whole"
         head = self._head()
         self.path = compress(self._raw, head, _missing_info(self._place))
         if self._place.rank == min(self._settings.ranks or (0,)):

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import msgspec
 
@@ -20,6 +20,7 @@ TOKEN_HEADER = "x-replay-token"
 OUR_NAMES = frozenset({"127.0.0.1", "localhost"})
 """Hosts that a browser may have asked for: a name that somebody else's server resolves to this
 machine is none of them."""
+NOWHERE = SplitResult("", "", "", "", "")
 JSON, HTML = "application/json", "text/html; charset=utf-8"
 GUARDS = {
     "Cache-Control": "no-store",
@@ -82,7 +83,7 @@ class App:
         refused = self._refused(request)
         if refused is not None:
             return refused
-        path = urlsplit(request.target).path
+        path = _split(request.target).path
         if path == "/":
             return self._only("GET", request, self._first)
         if path in self._told:
@@ -154,4 +155,12 @@ def _host(header: str) -> str:
 
 
 def _token_in(target: str) -> str:
-    return parse_qs(urlsplit(target).query).get("token", [""])[0]
+    return parse_qs(_split(target).query).get("token", [""])[0]
+
+
+def _split(target: str) -> SplitResult:
+    """Path and query; nothing of what is no address, so that whoever asks for it is refused."""
+    try:
+        return urlsplit(target)
+    except ValueError:
+        return NOWHERE

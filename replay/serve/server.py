@@ -20,6 +20,8 @@ LOOPBACK = "127.0.0.1"
 ANY_PORT = 0
 IDLE_S = 60
 """A connection that says nothing for so long is closed."""
+MOST_DIGITS = 20
+"""Of a length: Python reads no number of thousands of digits."""
 
 Respond = Callable[[Request], Response]
 
@@ -94,11 +96,16 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdecimal():
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "a question says its length")
-        elif int(length) > MOST_BODY_BYTES:
+        elif len(length) > MOST_DIGITS or int(length) > MOST_BODY_BYTES:
             text = f"a question has at most {MOST_BODY_BYTES:,} bytes"
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
         else:
             self._answer(self.rfile.read(int(length)))
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the library refuses (a method, a head that is none) is answered like the rest."""
+        status = HTTPStatus(code)
+        self._refuse(status, message or explain or status.phrase)
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
         """Without reading on, so that the connection is of no more use."""
@@ -126,7 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in response.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(response.body)
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
         self.wfile.flush()
 
     def log_message(self, *_: object) -> None:

@@ -288,6 +288,38 @@ def test_a_wrong_what_if_is_told_and_the_next_one_answered(ddp8: str, opened: "O
     assert page.locator("#extra").input_value() == ""
 
 
+def test_a_wrong_value_is_marked_and_what_is_shown_is_said_to_be_older(
+    ddp8: str, opened: "Open"
+) -> None:
+    page = opened(ddp8)
+    page.locator("#pin").click()
+    _slide(page, "network-scale", 0)
+    _settle(page)
+    typed = page.locator("#knob-nvlink ~ input.typed")
+    typed.fill("banana")
+    page.keyboard.press("Enter")
+    page.locator(".knob.wrong").wait_for()
+    assert typed.get_attribute("aria-invalid") == "true"
+    assert page.locator("[aria-invalid=true]").count() == 2
+    assert "banana" in page.locator(".knob.wrong .reason").text_content()
+    assert page.locator("#behind").text_content().endswith(": --network-scale 0.1")
+    rows = _figures(page, "#pins")
+    assert [row[0].strip() for row in rows][1] == "--network-scale 0.1  (last answer)"
+    typed.fill("")
+    page.keyboard.press("Enter")
+    _settle(page)
+    assert page.locator("#behind").is_hidden()
+    assert page.locator("[aria-invalid]").count() == 0
+    assert page.locator(".knob.wrong").count() == 0
+
+
+def test_what_the_recording_lacks_is_listed_as_that(opened: "Open") -> None:
+    with _serving(SAMPLES / "gloo2_cpu") as address:
+        page = opened(address)
+        assert page.locator("#lacks h3").text_content() == "What the recording lacks"
+        assert "record" in page.locator("#lacks li").first.text_content()
+
+
 def test_levers_are_tried_with_one_click(ddp8: str, opened: "Open") -> None:
     page = opened(ddp8)
     page.locator("#chips button").first.click()

@@ -110,7 +110,7 @@ def test_the_exit_code_of_a_failing_program_is_ours_and_its_steps_are_kept(
     program = (sys.executable, _write(script, TRAINING), "7", "7")
     outcome = run("capture", "-o", tmp_path / "traces", *FEW, "--", *program)
     assert outcome.code == 7
-    assert "rank 0: it ended after 1 whole steps of 2" in outcome.err
+    assert "rank 0: it ended with 1 of 2 steps recorded whole" in outcome.err
     assert "the program ended with code 7" in outcome.err
     assert (tmp_path / "traces" / "rank0.json.gz").is_file()
 

@@ -14,6 +14,7 @@ from whatif.compare.words import (
     what,
     why,
 )
+from whatif.report.escaping import code, plain
 
 CAUSES = 15
 NAME = 80
@@ -25,16 +26,16 @@ def render_markdown(found: Diff) -> str:
 
 
 def _lines(found: Diff) -> Iterator[str]:
-    yield f"## {_escaped(found.sentence)}"
+    yield f"## {plain(found.sentence)}"
     yield ""
     for run, words in ((found.a, "A"), (found.b, "B")):
-        yield f"- **{words}** `{run.name}`: {run_words(run)}"
-    yield f"- **step** {step_words(found)}"
-    yield f"- **compared** {match_words(found)}"
+        yield f"- **{words}** {code(run.name)}: {plain(run_words(run))}"
+    yield f"- **step** {plain(step_words(found))}"
+    yield f"- **compared** {plain(match_words(found))}"
     for reason in found.comparability.reasons:
-        yield f"  - {_escaped(reason)}"
+        yield f"  - {plain(reason)}"
     if found.gate is not None:
-        yield f"- **gate** {gate_words(found.gate)}"
+        yield f"- **gate** {plain(gate_words(found.gate))}"
     yield ""
     yield from _table(("where", "A", "B", "B - A", "noise"), _groups(found))
     yield ""
@@ -72,15 +73,8 @@ def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str
         ["---", *("---:" if name in ("A", "B", "B - A", "noise") else "---" for name in head[1:])]
     )
     for row in rows:
-        yield _row([_escaped(cell) for cell in row])
+        yield _row([plain(cell) for cell in row])
 
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _escaped(text: str) -> str:
-    """Names of kernels hold what Markdown takes for its own."""
-    for sign in "\\|*_<>`":
-        text = text.replace(sign, f"\\{sign}")
-    return text

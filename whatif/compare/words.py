@@ -5,6 +5,7 @@ import re
 from ingest.units import format_ms
 from whatif.compare.contract import Cause, Diff, Gate, Run
 from whatif.compare.match import How
+from whatif.report.columns import NO_NAME
 
 NOTABLE_EFFECT = 0.2
 """An effect is told where it makes up so much of the change."""
@@ -27,7 +28,7 @@ def noise_ms(noise_ns: int | None) -> str:
 
 def short_name(name: str, width: int) -> str:
     """A kernel's name without return type, namespaces of torch and template arguments."""
-    bare = _NAMESPACES.sub("", name[:_LONGEST])
+    bare = _NAMESPACES.sub("", name[:_LONGEST]).strip() or NO_NAME
     while len(bare) > width and "<" in bare:
         bare = bare[: bare.rindex("<")]
     return bare if len(bare) <= width else f"{bare[: width - 3]}..."

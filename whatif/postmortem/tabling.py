@@ -6,9 +6,12 @@ from typing import Any
 from whatif.postmortem.material import Rows
 from whatif.report.blocks import Cell, Column, DataTable, Query, Unit
 from whatif.report.charts.amounts import told
+from whatif.report.columns import NO_NAME
 
 MOST_ROWS = 30
 """A table that goes on says how many rows it left out."""
+NAMES = ("name", "short_name", "kernel")
+"""Columns that name work; others are empty where there is nothing to tell."""
 
 
 def column(name: str, unit: Unit, about: str = "", *, has_bar: bool = False) -> Column:
@@ -42,7 +45,7 @@ def table(  # noqa: PLR0913  (all by keyword: the fields of a table)
         title=title,
         columns=tuple(columns.values()),
         rows=tuple(
-            tuple(cell(record[name], one.unit) for name, one in columns.items())
+            tuple(_named(name, cell(record[name], one.unit)) for name, one in columns.items())
             for record in records[:most]
         ),
         about=about,
@@ -81,6 +84,12 @@ def cell(value: Any, unit: Unit) -> Cell:  # noqa: ANN401  (whatever a query giv
     if isinstance(value, (int, float)):
         return value
     return str(value)
+
+
+def _named(name: str, value: Cell) -> Cell:
+    """The value, and where it is the empty name of work, words for it."""
+    is_nameless = name in NAMES and isinstance(value, str) and not value.strip()
+    return NO_NAME if is_nameless else value
 
 
 def total(records: Iterable[Mapping[str, Any]], name: str) -> float:

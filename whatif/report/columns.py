@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 GAP = "  "
+NO_NAME = "(no name)"
+"""What stands for the empty name of a kernel: it must be seen, and be no empty code span."""
 LONGEST_NAME = 48
 _FOR_SHELLS = re.compile(r"[*?\[\]|<>;&$()!#~ ]")
 _ARGUMENTS = re.compile(r"<|(?<! )\(")

@@ -1,6 +1,7 @@
 -- What ties device work to the calls that launched it, as recorded.
 SELECT
     s.id AS slice_id,
+    s.trace_id AS trace_id,
     s.cat AS cat,
     COALESCE(s.correlation, 0)::BIGINT AS correlation,
     COALESCE(s.external_id, 0)::BIGINT AS external_id

@@ -12,6 +12,8 @@ from replay.graph.arrays import Int64, Lane
 from replay.results.timeline.events import Texts, text_of
 
 SQL = Path(__file__).parents[1] / "sql"
+MOST_HELD = 200_000
+"""Rows whose arguments are held at once, about 100 MB of text."""
 _DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -41,6 +43,8 @@ class TimelineRows:
         self._store = store
         self.names: Texts = np.array([*names, ""], object)
         self.host = store.arrays_from_file(SQL / "timeline_host.sql", params)
+        self._held: Int64 = np.zeros(0, np.int64)
+        self._texts: dict[int, str] = {}
         self._device = store.arrays_from_file(SQL / "timeline_device.sql", params)
         labels = store.arrays_from_file(SQL / "timeline_labels.sql", params)
         self.left_out = dict(zip(labels["cat"].tolist(), labels["n"].tolist(), strict=True))
@@ -79,11 +83,39 @@ class TimelineRows:
 
     def arguments(self, slice_id: Int64) -> list[str]:
         """Arguments as recorded: a JSON object each, empty for none."""
+        wanted = np.unique(slice_id[slice_id >= 0])
+        if not self._is_held(wanted):
+            self._hold(self._beside(wanted))
+        return [_valid(self._texts.get(number)) for number in slice_id.tolist()]
+
+    def _is_held(self, slice_id: Int64) -> bool:
+        return bool(np.isin(slice_id, self._held).all())
+
+    def _beside(self, slice_id: Int64) -> Int64:
+        """All rows of their file, where these are not too many: other tracks ask for them next.
+
+        A query reads a store once, whatever it asks for, and a file has a track for every stream
+        and thread, of which there may be thousands.
+        """
+        for table in (self._device, self.host):
+            at, known = _found(table["slice_id"], slice_id)
+            if not known.any():
+                continue
+            owner = table["trace_id"][at[known][0]]
+            of_file = [
+                one["slice_id"][one["trace_id"] == owner] for one in (self._device, self.host)
+            ]
+            if sum(map(len, of_file)) <= MOST_HELD:
+                return np.union1d(np.concatenate(of_file), slice_id)
+        return slice_id
+
+    def _hold(self, slice_id: Int64) -> None:
+        """Read the arguments of these rows, in the place of others."""
         found = self._store.arrays_from_file(
-            SQL / "timeline_args.sql", {"slice_ids": np.unique(slice_id[slice_id >= 0]).tolist()}
+            SQL / "timeline_args.sql", {"slice_ids": slice_id.tolist()}
         )
-        texts = dict(zip(found["slice_id"].tolist(), found["args"].tolist(), strict=True))
-        return [_valid(texts.get(number)) for number in slice_id.tolist()]
+        self._held = slice_id
+        self._texts = dict(zip(found["slice_id"].tolist(), found["args"].tolist(), strict=True))
 
     def ties(self, slice_id: Int64, lane: Lane | None) -> list[str]:
         """What ties rows to one another, whatever the machine: correlation, operator, stream."""

@@ -132,6 +132,7 @@ let timer = 0;
 function changed() {
   keepInAddress();
   showKnobs();
+  clearWrong();
   byId("result").dataset.full = "false";
   byId("pending").hidden = false;
   byId("pending").textContent = "replaying";
@@ -175,6 +176,7 @@ async function answered(words) {
     if (isStale(error) || !same(words, allWords())) return;
     byId("pending").hidden = true;
     showError(error);
+    if (error.status === 400) await markWrong(words);
   }
 }
 
@@ -252,6 +254,7 @@ function show(words, answer, isFull) {
   const { prediction, baseline } = answer;
   const step = prediction ? prediction.step_ns : baseline.replayed_ns;
   byId("error").hidden = true;
+  byId("behind").hidden = true;
   byId("result").classList.remove("stale");
   byId("step").textContent = ms(step);
   byId("step").dataset.ns = step;
@@ -305,14 +308,52 @@ function showTrust({ grade, strict_error_frac: error, explained_frac: explained,
   const off = `${sign(error, 0.0005)}${percent(Math.abs(error))}`;
   byId("trust-words").textContent =
     `Trust ${grade}: replayed with nothing fitted, the unchanged step is off by ${off}; ${percent(explained)} of its critical path is explained.`;
-  byId("trust").querySelector("ul").replaceChildren(...[...reasons, ...advice].map((text) => make("li", { textContent: text })));
+  byId("trust-reasons").replaceChildren(...reasons.map((text) => make("li", { textContent: text })));
+  list("lacks", advice);
 }
 
 function showError(error) {
   byId("error").textContent = error.hint ? `${error.message} (${error.hint})` : error.message;
   byId("error").hidden = false;
   byId("result").classList.add("stale");
+  byId("behind").hidden = !shown;
+  if (shown) {
+    const name = shown.words.length ? joined(shown.words) : "as recorded";
+    byId("behind").textContent = `All below, the command too, is still the answer to the last scenario that had one: ${name}`;
+    showPins();
+  }
   if (error instanceof TypeError) byId("error").textContent = "no answer: has `replay serve` ended?";
+}
+
+// Which of the what-ifs is none: each is read alone, and those that cannot be are marked.
+async function markWrong(words) {
+  const wrong = new Map();
+  for (const item of items) {
+    try {
+      await call("/api/scenario", { flags: item.words, page: PAGE });
+    } catch (error) {
+      if (error.status === 400) wrong.set(item.key, error);
+    }
+  }
+  if (!same(words, allWords())) return;
+  for (const [key, error] of wrong) {
+    const { root, control, reason, knob } = widgets.get(key) ?? {};
+    for (const input of control ? control.all : [byId("extra")]) input.setAttribute("aria-invalid", "true");
+    if (!root) continue;
+    root.classList.add("wrong");
+    reason.hidden = false;
+    reason.textContent = `not understood: ${error.message}`;
+    byId("error").textContent = `${knob.label}: ${byId("error").textContent}`;
+  }
+}
+
+function clearWrong() {
+  byId("extra").removeAttribute("aria-invalid");
+  for (const { root, control, reason } of widgets.values()) {
+    if (root.classList.contains("wrong")) reason.hidden = true;
+    root.classList.remove("wrong");
+    for (const input of control.all) input.removeAttribute("aria-invalid");
+  }
 }
 
 function list(id, words) {
@@ -451,7 +492,7 @@ function pinRow(one, top) {
     keepInAddress();
     showPins();
   });
-  return make("tr", {}, make("th", { scope: "row" }, back, isNow ? " (now)" : ""),
+  return make("tr", {}, make("th", { scope: "row" }, back, isNow ? " (now)" : one.isNow ? " (last answer)" : ""),
     ...cells.map((text) => make("td", { class: "number", textContent: text })),
     make("td", { class: "wide" }, bar), make("td", {}, ...(one.isNow ? [] : [remove])));
 }

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import msgspec
+
 from tests.sides import ALL_REDUCE, Work, run_of, scaled
 from whatif.compare.contract import Cause, Diff
 from whatif.compare.diff import diff
 from whatif.compare.gate import parse_limit
+from whatif.compare.markdown import render_markdown
 from whatif.compare.match import How
 from whatif.compare.side import Side
 from whatif.compare.text import render
@@ -153,3 +156,16 @@ def test_the_text_fits_on_a_screen_and_says_the_verdict_first() -> None:
     assert lines[0].split(":")[0] == found.sentence.split(":")[0]
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
+
+
+def test_names_mean_nothing_to_markdown_or_html() -> None:
+    name = "<script>[x](y)&`z|w"
+    step = [*BUSY, Work(what="gemm", dur_ns=900_000)]
+    a, b = run_of(BUSY, BUSY), renamed(run_of(step, step), {"gemm": name})
+    found = diff(a, b)
+    trace = msgspec.structs.replace(found.a.trace, gpu="<script>")
+    run = msgspec.structs.replace(found.a, name="a`b", trace=trace)
+    text = render_markdown(msgspec.structs.replace(found, a=run))
+    assert "<" not in text
+    assert "``a`b``" in text
+    assert "\\[x\\](y)&amp;\\`z\\|w" in text

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from ingest.pipeline import IngestOptions
+from ingest.store import Store
 from replay import api
+from replay.calls.reported import run_title
 from tests.kineto import BASE_NS, KinetoFile
 from tests.oracles.trace_format import faults, read
 from whatif.scenario import Scenario
@@ -255,3 +257,34 @@ def test_recorded_arguments_that_are_no_json_stay_as_text(tmp_path: Path) -> Non
     api.export_timeline([tmp_path / "rank0.json"], output=output, options=NO_CACHE)
     assert faults(read(output)) == []
     assert "NaN" not in json.dumps(json.loads(output.read_text(encoding="utf-8"))["otherData"])
+
+
+def test_arguments_of_many_streams_are_read_by_one_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = KinetoFile()
+    file.step(3, (0, 1000))
+    for number in range(50):
+        at = 10.0 * number
+        file.launched(f"k{number}", (at, at + 2), (at + 3, at + 9), stream=7 + number)
+    trace = file.write(tmp_path / "rank0.json")
+    asked: list[int] = []
+    read_file = Store.arrays_from_file
+
+    def counted(self: Store, path: Path, params: dict[str, object]) -> object:
+        asked.append(path.name == "timeline_args.sql")
+        return read_file(self, path, params)
+
+    monkeypatch.setattr(Store, "arrays_from_file", counted)
+    api.export_timeline([trace], api.UNCHANGED, output=tmp_path / "out.json", options=NO_CACHE)
+    kernels = [
+        one for one in read(tmp_path / "out.json")["traceEvents"] if one.get("cat") == "kernel"
+    ]
+    assert {one["args"]["stream"] for one in kernels} == {7 + number for number in range(50)}
+    assert sum(asked) <= 3
+
+
+def test_a_run_is_named_by_as_many_words_as_tell_its_files_apart() -> None:
+    assert run_title(["/a/x/rank0.json", "/a/x/rank0.json"]) == "rank0.json"
+    assert run_title(["/a/x/rank0.json", "/a/y/rank0.json"]) == "x/rank0.json y/rank0.json"
+    assert run_title(["/a/x"]) == "x"

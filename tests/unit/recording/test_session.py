@@ -159,7 +159,7 @@ def test_a_program_that_ends_while_recording_keeps_the_steps_it_had(
     recording.close()
     assert recording.path is not None
     assert _head(recording.path)["steps"] == 2
-    assert recording.reason == "it ended after 2 whole steps of 3"
+    assert recording.reason == "it ended with 2 of 3 steps recorded whole"
     assert made[0].stops == 1
 
 

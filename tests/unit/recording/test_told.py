@@ -37,17 +37,28 @@ ASKED = Settings(folder="traces/run")
                 "unprofiled_step_ns": 10_000_000,
             },
             "a step took 10 ms before, 15 ms while, 20 ms after: +50% with the profiler; "
-            "before and after are not alike, so the faster counts",
-            " --unprofiled-step 10ms",
+            "before and after are not alike, so the faster counts and is no option",
+            "",
         ),
         (
             {"step_ns": {"before": 1_000_000, "while": 6_000_000}, "unprofiled_step_ns": 1_000_000},
-            "a step took 1 ms before, 6 ms while: +500% with the profiler",
+            "a step took 1 ms before, 6 ms while: +500% with the profiler, which is too much for "
+            "--unprofiled-step to take out again",
             "",
         ),
         (
             {"step_ns": {"while": 1_000_000}},
             "a step took 1 ms while recording; to compare there is nothing",
+            "",
+        ),
+        (
+            {
+                "step_ns": {"before": 100_000_000, "while": 4_000_000},
+                "unprofiled_step_ns": 100_000_000,
+            },
+            "a step took 100 ms before, 4 ms while: with the profiler they were faster than "
+            "without, so that those without are no measure of it (compilation, allocations, "
+            "another user of the machine)",
             "",
         ),
         ({"step_ns": {}}, "no step was measured", ""),

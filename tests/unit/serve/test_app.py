@@ -56,6 +56,12 @@ def test_nothing_is_told_without_the_token(path: str, token: str) -> None:
     assert set(_told(response)) == {"error", "hint"}
 
 
+@pytest.mark.parametrize("target", ["http://[/", "//[::1", "http://[x]/?token=secret"])
+def test_what_is_no_address_is_refused(target: str) -> None:
+    assert _get(target, x_replay_token="").status == HTTPStatus.FORBIDDEN
+    assert _get(target).status == HTTPStatus.NOT_FOUND
+
+
 def test_the_token_may_stand_in_the_address() -> None:
     assert _get(f"/?token={TOKEN}", x_replay_token="").status == HTTPStatus.OK
     assert _get("/?token=other", x_replay_token="").status == HTTPStatus.FORBIDDEN

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from ingest.errors import UsageError
-from replay.serve.app import MOST_BODY_BYTES, Request, Response, refusal
+from replay.serve.app import GUARDS, MOST_BODY_BYTES, Request, Response, refusal
 from replay.serve.server import ANY_PORT, LOOPBACK, Server
 
 
@@ -67,6 +67,7 @@ def test_a_connection_serves_several_questions() -> None:
     [
         (f"Content-Length: {MOST_BODY_BYTES + 1}\r\n", "413"),
         ("Content-Length: 99999999999999999999\r\n", "413"),
+        (f"Content-Length: {'9' * 5000}\r\n", "413"),
         ("Content-Length: -1\r\n", "411"),
         ("Content-Length: many\r\n", "411"),
         ("Transfer-Encoding: chunked\r\n", "411"),
@@ -80,10 +81,24 @@ def test_a_question_without_bounds_is_refused_unread(length: str, status: str) -
     assert "Connection: close" in answer
 
 
-def test_other_methods_are_refused() -> None:
+@pytest.mark.parametrize("method", ["PUT", "HEAD", "<b>"])
+def test_other_methods_are_refused_behind_the_same_guards(method: str) -> None:
     with _serving() as port:
-        answer = _asked(port, "PUT / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    assert answer.startswith("HTTP/1.1 501 ")
+        answer = _asked(port, f"{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    head, _, body = answer.partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 501 ")
+    assert [
+        f"{name}: {value}" for name, value in GUARDS.items() if f"{name}: {value}" not in head
+    ] == []
+    assert "Content-Type: application/json" in head
+    assert bool(body) == (method != "HEAD")
+
+
+def test_what_is_no_request_is_refused_behind_the_same_guards() -> None:
+    with _serving() as port:
+        answer = _asked(port, "GET /a b HTTP/1.1\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 400 ")
+    assert "X-Content-Type-Options: nosniff" in answer
 
 
 def test_a_bug_is_told_and_the_server_goes_on(capsys: pytest.CaptureFixture[str]) -> None:

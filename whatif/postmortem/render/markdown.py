@@ -21,6 +21,7 @@ from whatif.report.blocks import (
 from whatif.report.charts.amounts import printable, told, told_range
 from whatif.report.charts.as_table import table_of
 from whatif.report.charts.svg import cut
+from whatif.report.escaping import code, plain, prose
 
 MOST_LETTERS = 65_000
 """A comment may have 65,536."""
@@ -29,7 +30,6 @@ ROWS_TRIED = (8, 5, 3)
 BAR_CELLS = 10
 SHADES = "█▓▒░"
 LONGEST_NAME = 60
-_MARKS = re.compile(r"([\\`*_\[\]|~])")
 _BACKTICKS = re.compile(r"`+")
 
 
@@ -221,36 +221,3 @@ def _cell(value: Cell, column: Column, largest: float) -> str:
         cells = round(BAR_CELLS * abs(value) / largest)
         return f"{'█' * cells}{'░' * (BAR_CELLS - cells)} {text}"
     return plain(cut(text, 3 * LONGEST_NAME))
-
-
-def plain(text: str) -> str:
-    """Words that mean nothing to Markdown or HTML, on one line."""
-    return _escaped(_one_line(text))
-
-
-def prose(text: str) -> str:
-    """Our own words, in which backticks mark what is typed."""
-    flat = _one_line(text)
-    parts = flat.split("`")
-    if len(parts) % 2 == 0:
-        return _escaped(flat)
-    told_ = (code(part) if at % 2 else _escaped(part) for at, part in enumerate(parts))
-    return "".join(told_)
-
-
-def code(text: str) -> str:
-    """Text as typed; pipes are escaped also here, or they would end the cell of a table."""
-    flat = _one_line(text).replace("|", "\\|")
-    runs = [len(run) for run in _BACKTICKS.findall(flat)]
-    fence = "`" * next(size for size in range(1, len(runs) + 2) if size not in runs)
-    edge = " " if flat.startswith("`") or flat.endswith("`") else ""
-    return f"{fence}{edge}{flat}{edge}{fence}"
-
-
-def _one_line(text: str) -> str:
-    return printable(" ".join(text.split()))
-
-
-def _escaped(text: str) -> str:
-    marked = _MARKS.sub(r"\\\1", text)
-    return marked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -38,7 +38,7 @@ from whatif.report.blocks import (
     Unit,
     details,
 )
-from whatif.report.columns import short_name
+from whatif.report.columns import NO_NAME, short_name
 from whatif.report.rates import flops_text
 
 KEY = "kernels"
@@ -138,9 +138,11 @@ def _judged(material: Material) -> _Judged:
 def _summary(times: Rows, judged: _Judged) -> str:
     records = times.dicts()
     first = records[0]
+    if first["time_frac"] is None:
+        return "Device work was recorded, but every row of it with a duration of zero."
     parts = [
         f"{time_text(total(records, 'step_dur'))} of device work per step and device, each row "
-        f"counted by itself; the most is {short_name(first['short_name']) or first['class']} with "
+        f"counted by itself; the most is {short_name(first['short_name']) or NO_NAME} with "
         f"{first['time_frac']:.1%}"
     ]
     counted_frac = judged.counted_frac
@@ -253,7 +255,7 @@ def _classes_about(
 
 def _roofline(judged: _Judged) -> Iterator[Block]:
     """Matrix kernels whose FLOPs and bytes are known, under the roofs of their types."""
-    known = [rate for rate in judged.counted if rate.intensity is not None]
+    known = [rate for rate in judged.counted if rate.intensity is not None and rate.total_ns]
     if not known:
         return
     shown = sorted(known, key=lambda rate: -rate.total_ns)[:MOST_DOTS]

@@ -197,6 +197,8 @@ class Key:
     """Class of the colour."""
     is_line: bool = False
     dash: str | None = None
+    shape: str = ""
+    """Outline of its points about (0, 0), px; empty for an area."""
     amount: str = ""
     """A figure told behind the name."""
 
@@ -210,6 +212,10 @@ def _entry(key: Key) -> Markup:
     if key.is_line:
         sample = element(
             "line", x1=0, x2=18, y1=6, y2=6, class_=f"{key.mark} line", stroke_dasharray=key.dash
+        )
+    elif key.shape:
+        sample = element(
+            "path", d=key.shape, transform="translate(9 6) scale(1.5)", class_=f"{key.mark} fill"
         )
     else:
         sample = element("rect", x=3, y=0, width=12, height=12, class_=f"{key.mark} fill")

@@ -30,7 +30,13 @@ MOST_BESIDE = 60
 """Points side by side across a phone."""
 DASHES = (None, "6 3", "2 3", "8 3 2 3")
 """Lines of the same colour differ by them."""
-RADIUS_PX = 3.0
+SHAPES = (
+    "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+    "M-3-3h6v6h-6z",
+    "M0-4l3.7 6.6h-7.4z",
+)
+"""Circle, square and triangle about (0, 0), px. Points differ by them as well as by colour, and as
+there are 3 of these and 8 colours, 24 lines have marks of their own."""
 
 
 def draw(block: Lines) -> Drawing:
@@ -56,7 +62,7 @@ def draw(block: Lines) -> Drawing:
             drawn.append(
                 element(
                     "g",
-                    *_points(block, block.lines[at], (x_scale, y_scale), colour),
+                    *_points(block, block.lines[at], (x_scale, y_scale), colour, _shape(at)),
                     transform=_aside(block, at),
                 )
             )
@@ -64,7 +70,13 @@ def draw(block: Lines) -> Drawing:
         height=HEIGHT_PX, left=left_for(y_scale, block.y_unit), right=20, top=20, bottom=38
     )
     keys = [
-        Key(name=line.name, mark=colour, is_line=not block.has_points, dash=_dash(at))
+        Key(
+            name=line.name,
+            mark=colour,
+            is_line=not block.has_points,
+            dash=_dash(at),
+            shape=_shape(at),
+        )
         for at, (line, colour) in enumerate(zip(block.lines, colours, strict=True))
     ]
     return Drawing(
@@ -77,6 +89,10 @@ def draw(block: Lines) -> Drawing:
 
 def _dash(at: int) -> str | None:
     return DASHES[at // len(SERIES) % len(DASHES)]
+
+
+def _shape(at: int) -> str:
+    return SHAPES[at % len(SHAPES)]
 
 
 def _along(block: Lines) -> Scale:
@@ -123,18 +139,25 @@ def _path(
     return element("path", d="".join(told_), class_=f"{colour} line", stroke_dasharray=dash)
 
 
-def _points(block: Lines, line: Part, scales: tuple[Scale, Scale], colour: str) -> Iterator[Markup]:
+def _points(
+    block: Lines, line: Part, scales: tuple[Scale, Scale], colour: str, shape: str
+) -> Iterator[Markup]:
     across, up = scales
     for x, value in zip(block.x, line.values, strict=True):
         if value is not None:
             named = f"{block.x_name} {told(_whole(x), block.x_unit)}"
-            yield element(
-                "circle",
+            mark = element(
+                "path",
                 title(f"{line.name}, {named}: {told(value, block.y_unit)}"),
-                cx=per_cent(across.share(x)),
-                cy=(1 - up.share(value)) * HEIGHT_PX,
-                r=RADIUS_PX,
+                d=shape,
                 class_=f"{colour} fill part",
+            )
+            yield element(
+                "svg",
+                mark,
+                x=per_cent(across.share(x)),
+                y=(1 - up.share(value)) * HEIGHT_PX,
+                overflow="visible",
             )
 
 

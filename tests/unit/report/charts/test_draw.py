@@ -117,8 +117,24 @@ def test_a_line_is_broken_where_a_value_is_unknown() -> None:
         y_unit=Unit.NS,
         lines=(Part(name="a", role="host", values=(1, 2, None, 4, 5)),),
     )
-    (path,) = [found.get("d", "") for found in _tree(chart).iter("path")]
+    (path,) = [
+        found.get("d", "")
+        for found in _tree(chart).iter("path")
+        if str(found.get("class", "")).endswith(" line")
+    ]
     assert re.findall("[ML]", path) == ["M", "L", "M", "L"]
+
+
+def test_points_of_no_two_lines_look_alike() -> None:
+    lines = tuple(Part(name=f"rank {at}", role="series", values=(1, 2)) for at in range(24))
+    chart = Lines(
+        key="l", title="l", about="l", x_name="x", x_unit=Unit.COUNT, x=(1, 2), y_unit=Unit.NS,
+        lines=lines, has_points=True,
+    )  # fmt: skip
+    looks = {(found.get("class"), found.get("d")) for found in _tree(chart).iter("path")}
+    assert len(looks) == len(lines)
+    keys = ET.fromstring(str(draw(chart).legend)).iter("path")
+    assert {(found.get("class", "") + " part", found.get("d")) for found in keys} == looks
 
 
 def test_points_at_zero_of_a_log_axis_are_counted() -> None:
