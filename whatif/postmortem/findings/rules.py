@@ -45,6 +45,10 @@ RISKS = frozenset({memory_full.KEY})
 
 
 def findings(material: Material) -> tuple[Finding, ...]:
-    """What was found, the biggest saving first; what has none comes last."""
+    """What was found, the biggest saving first; then bounds, and last what has no saving."""
     found = [one for rule in RULES if (one := rule(material)) is not None]
-    return tuple(sorted(found, key=lambda one: -(one.saving_ns or 0)))
+    return tuple(sorted(found, key=_place))
+
+
+def _place(one: Finding) -> tuple[bool, bool, int]:
+    return one.saving_ns is None, one.is_bound, -(one.saving_ns or 0)
