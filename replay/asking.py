@@ -4,11 +4,9 @@ from collections.abc import Mapping
 
 from replay.queries import load
 from replay.queries.load import Value
-from replay.run import Run
+from replay.run import Run, sql_text
 from whatif.postmortem.material import Rows, SourceFile
 from whatif.report.blocks import Query
-
-FILES = "SELECT path, rank, sha256, n_events FROM trace ORDER BY trace_id"
 
 
 class Asking:
@@ -25,23 +23,47 @@ class Asking:
         self._run = run
         self._trace = trace
         self._window = window
+        self._asked: dict[tuple[object, ...], Rows] = {}
 
     def __call__(self, name: str, /, *, limit: int | None = None, **params: Value) -> Rows:
-        """Rows of a named query.
+        """Rows of a named query; sections that ask the same share the answer.
 
         Raises:
             UsageError: no such query or parameter.
         """
         query = load.load(name)
-        known = {param.name for param in query.params}
-        given = {key: value for key, value in self._window.items() if key in known} | params
+        given = self._given(query, params)
+        same = (name, limit, *sorted((key, repr(value)) for key, value in given.items()))
+        if same not in self._asked:
+            self._asked[same] = self._rows(query, given, limit)
+        return self._asked[same]
+
+    def _rows(self, query: load.Query, given: Mapping[str, Value], limit: int | None) -> Rows:
         table = self._run.rows(query.text, query.values(given), limit=limit)
         return Rows(
             names=table.names,
             rows=table.rows,
-            query=Query(sql=query.written(given), command=self._command(query, given)),
+            query=self._written(query, given),
             left_out=table.left_out,
         )
+
+    def query(self, name: str, /, **params: Value) -> Query:
+        """The same, to be typed.
+
+        Raises:
+            UsageError: no such query or parameter.
+        """
+        query = load.load(name)
+        return self._written(query, self._given(query, params))
+
+    def _given(self, query: load.Query, params: Mapping[str, Value]) -> dict[str, Value]:
+        """Parameters and the part of the run, as far as the query knows it."""
+        known = {param.name for param in query.params}
+        window = {key: value for key, value in self._window.items() if key in known}
+        return window | dict(params)
+
+    def _written(self, query: load.Query, given: Mapping[str, Value]) -> Query:
+        return Query(sql=query.written(given), command=self._command(query, given))
 
     def _command(self, query: load.Query, given: Mapping[str, Value]) -> str:
         defaults = {param.name: param.default for param in query.params}
@@ -52,5 +74,5 @@ class Asking:
         """The trace files of the run."""
         return tuple(
             SourceFile(name=path, rank=rank, events=events, digest=digest)
-            for path, rank, digest, events in self._run.rows(FILES).rows
+            for path, rank, digest, events in self._run.rows(sql_text("files")).rows
         )

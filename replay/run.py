@@ -9,6 +9,7 @@ from typing import Any
 from ingest import pipeline
 from ingest.errors import TraceError, UsageError, nearest
 from ingest.store import Frame, LazyFrame, Store
+from replay.graph.arrays import TaskGraph
 from replay.queries import load
 from replay.queries.load import Value
 from replay.results.tables import fill_results, results_version
@@ -17,14 +18,10 @@ from replay.table import Table
 _WORTH_TELLING = 5_000_000
 """Events whose graph takes seconds."""
 
-TABLES = """
-    SELECT view_name AS name, column_count AS columns, comment
-    FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal ORDER BY name
-"""
-COLUMNS = """
-    SELECT column_name AS name, data_type AS type, comment
-    FROM duckdb_columns() WHERE schema_name = 'main' AND table_name = $1 ORDER BY column_index
-"""
+
+def sql_text(name: str) -> str:
+    """A query of this package, by the name of its file."""
+    return Path(__file__).with_name("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
 class Run:
@@ -39,6 +36,7 @@ class Run:
         self._opened = opened
         self._announce = announce
         self._has_results = False
+        self._graph: TaskGraph | None = None
 
     def __enter__(self) -> "Run":
         return self
@@ -61,7 +59,11 @@ class Run:
     @property
     def failed(self) -> tuple[tuple[str, str], ...]:
         """File and reason of those that could not be read, so the tables lack them."""
-        return tuple((file.path.name, file.reason) for file in self._opened.failed)
+        return failed_files(self._opened)
+
+    def know_graph(self, graph: TaskGraph) -> None:
+        """Tables of the replay are then made from it: the graph of the whole run, unchanged."""
+        self._graph = graph
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -80,7 +82,7 @@ class Run:
             UsageError: no such table.
         """
         self._known(name)
-        return self._opened.store.frame(COLUMNS, (name,))
+        return self._opened.store.frame(sql_text("columns"), (name,))
 
     def table(self, name: str) -> LazyFrame:
         """A whole table; `collect` reads only the columns that are used. The run must be open.
@@ -158,16 +160,22 @@ class Run:
         if not self._has_results and store.asks_for_results(query):
             if not store.has_results(results_version()):
                 self._announce_replay()
-                fill_results(store)
+                fill_results(store, self._graph)
+                self._graph = None
             self._has_results = True
 
     def _announce_replay(self) -> None:
-        (events,) = self._opened.store.rows("SELECT SUM(n_events)::BIGINT FROM trace")[0]
-        if events and events > _WORTH_TELLING:
+        _, events = self._opened.store.rows(sql_text("size"))[0]
+        if events > _WORTH_TELLING:
             self._announce("building the dependency graph of the run, once for this store")
 
     def _known(self, name: str) -> None:
         refuse_unknown(name, self.tables)
+
+
+def failed_files(opened: pipeline.Run) -> tuple[tuple[str, str], ...]:
+    """File and reason of those that could not be read."""
+    return tuple((file.path.name, file.reason) for file in opened.failed)
 
 
 def query_list() -> Table:
@@ -179,7 +187,7 @@ def query_list() -> Table:
 
 def table_names(store: Store) -> tuple[str, ...]:
     """Names of the public tables of a store."""
-    return tuple(str(row[0]) for row in store.rows(TABLES))
+    return tuple(str(row[0]) for row in store.rows(sql_text("tables")))
 
 
 def refuse_unknown(table: str, known: tuple[str, ...]) -> None:
@@ -196,9 +204,9 @@ def describe(store: Store, table: str | None, *, with_counts: bool = False) -> T
     """
     if table is not None:
         refuse_unknown(table, table_names(store))
-        names, rows = store.table(COLUMNS, (table,))
+        names, rows = store.table(sql_text("columns"), (table,))
     else:
-        names, rows = store.table(TABLES)
+        names, rows = store.table(sql_text("tables"))
     if table is None and with_counts:
         names.insert(1, "rows")
         rows = [(row[0], _count(store, row[0]), *row[1:]) for row in rows]

@@ -30,7 +30,7 @@ def material_of(*paths: Path, window: api.Window = api.WHOLE) -> Iterator[Materi
         work = find_kernel_work(opened.store, built.graph.names, built.facts)
         found = findings_of(replace(built.graph, work=work), facts=built.facts)
         asking = Asking(run, trace=" ".join(map(str, paths)), window=window.as_values())
-        told = run_facts(found.graph, found.facts, found.baseline, files_failed=0)
+        told = run_facts(found)
         yield Material(
             name="run",
             trace="run",

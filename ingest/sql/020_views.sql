@@ -169,6 +169,18 @@ COMMENT ON COLUMN process_group.ranks_exact IS
     'False where the recorded list was cut and continued by guess.';
 COMMENT ON COLUMN process_group.kind IS 'What it is used for (unknown so far).';
 
+CREATE VIEW store.communicator AS
+SELECT
+    g.pg_key,
+    MIN(g.pg_name) AS pg_name,
+    MIN(g.pg_desc) AS pg_desc,
+    MAX(g.pg_size) AS pg_size,
+    ANY_VALUE(ARRAY_TO_STRING(g.ranks, ',')) AS ranks
+FROM store.process_group AS g
+GROUP BY g.pg_key;
+COMMENT ON VIEW store.communicator IS
+    'One row per key: a communicator may have a name on one rank and none on another.';
+
 CREATE VIEW slice AS
 SELECT
     s.id,

@@ -228,6 +228,41 @@ COMMENT ON COLUMN step_window.dur IS 'Duration, ns.';
 COMMENT ON COLUMN step_window.is_recorded IS
     'False where no ProfilerStep is whole on all ranks: then it is the whole recording.';
 
+-- What named queries choose by `ranks`, `first_step` and `last_step`.
+CREATE MACRO is_chosen(ranks, rank) AS
+    ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT(ranks::VARCHAR, ','), rank::VARCHAR);
+COMMENT ON MACRO is_chosen IS 'Whether a rank is among these, as 0,1,5; each is where NULL.';
+
+CREATE MACRO step_span(first_step, last_step) AS TABLE
+SELECT
+    MIN(w.ts) AS ts,
+    MAX(w.ts + w.dur) AS end_ts,
+    COUNT(*) AS steps
+FROM step_window AS w
+WHERE NOT w.is_recorded
+    OR w.step BETWEEN COALESCE(first_step, w.step) AND COALESCE(last_step, w.step);
+COMMENT ON MACRO TABLE step_span IS
+    'From the first of these steps to the last, as devices see them, and how many: one row; NULL is all.';
+
+CREATE MACRO host_span(ranks, first_step, last_step) AS TABLE
+SELECT
+    t.rank,
+    MIN(COALESCE(p.ts, w.ts)) AS ts,
+    MAX(COALESCE(p.ts + p.dur, w.ts + w.dur)) AS end_ts,
+    COUNT(DISTINCT w.step) AS steps
+FROM step_window AS w
+CROSS JOIN trace AS t
+LEFT JOIN step AS p
+    ON p.trace_id = t.trace_id AND p.step = w.step AND p.source = 'ProfilerStep'
+WHERE is_chosen(ranks, t.rank)
+    AND (
+        NOT w.is_recorded
+        OR w.step BETWEEN COALESCE(first_step, w.step) AND COALESCE(last_step, w.step)
+    )
+GROUP BY t.rank;
+COMMENT ON MACRO TABLE host_span IS
+    'The same on the host of each of these ranks, which is often a step ahead of its devices.';
+
 CREATE VIEW store.step_mark AS
 SELECT
     w.ts,

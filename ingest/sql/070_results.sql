@@ -363,3 +363,18 @@ COMMENT ON COLUMN device_idle.next_slice_id IS 'Its slice.';
 COMMENT ON COLUMN device_idle.culprit_task_id IS
     'Task that took the longest part of the gap, on whatever rank; NULL for none.';
 COMMENT ON COLUMN device_idle.culprit_slice_id IS 'Its slice.';
+
+CREATE OR REPLACE VIEW store.told_idle AS
+SELECT i.* REPLACE (
+    CASE
+        WHEN i.cause <> 'unknown' THEN i.cause
+        WHEN r.kind = 'graph_launch' OR r.n_gpu_events > 2 THEN 'in_graph'
+        WHEN r.ts + r.dur <= i.ts + i.dur / 10 THEN 'queued'
+        ELSE 'unknown'
+    END AS cause
+)
+FROM main.device_idle AS i
+LEFT JOIN main.kernel AS k ON k.id = i.next_slice_id
+LEFT JOIN main.runtime AS r ON r.id = k.runtime_id;
+COMMENT ON VIEW store.told_idle IS
+    'device_idle, of whose unknown gaps two kinds are told: before a kernel of a graph (in_graph), and with the next work in the queue (queued); something probably ran there without a row.';

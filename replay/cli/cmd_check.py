@@ -1,8 +1,8 @@
 """`replay check`: how far the replay of a run can be trusted, and why."""
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import part_of, reading
 
 
 def check(
@@ -25,27 +25,20 @@ def check(
     replay check traces/
     replay check traces/ --ranks 0 --json
     """
-    from replay.api import Window, examine
+    from replay.api import examine
     from whatif.report.answer import to_json
     from whatif.report.check import render_check
     from whatif.report.view import answer_of
 
     as_json = json or format_ is options.AnswerFormat.JSON
-    part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part = part_of(ranks, steps)
     step_ns = parse_step_time(unprofiled_step)
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        )
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         findings = examine(
             traces,
             window=part,
             unprofiled_step_ns=step_ns,
-            options=reading,
+            options=how,
         )
     console.report_failed(findings.reading.failed)
     if as_json:

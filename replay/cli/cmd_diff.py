@@ -9,8 +9,9 @@ import typer
 
 from ingest.errors import GateError, UsageError
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.parts import parse_steps
+from replay.cli.reading import part_of, reading
+from replay.cli.writing import refuse_other_json, require_place, write_whole
 
 if TYPE_CHECKING:
     from whatif.compare.contract import Diff
@@ -22,9 +23,11 @@ class DiffFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 BY_SUFFIX = {
+    ".html": DiffFormat.HTML,
     ".json": DiffFormat.JSON,
     ".md": DiffFormat.MARKDOWN,
     ".txt": DiffFormat.TABLE,
@@ -46,7 +49,7 @@ def diff(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write to .md, .json or .txt."),
+        typer.Option("-o", "--output", metavar="FILE", help="Write to .html, .md, .json or .txt."),
     ] = None,
     steps: options.Steps = None,
     steps_b: Annotated[
@@ -69,6 +72,7 @@ def diff(
     replay diff before/ after/                             one screen, the verdict first
     replay diff before/ after/ --max-regression 5%         exit 5 when it is too slow
     replay diff before/ after/ -o diff.md                  for a pull request
+    replay diff before/ after/ -o diff.html                a page with the waterfall
 
     Kernels, collectives, copies, idle time by cause and host work, in exposed time: the rows add
     up to the difference of the mean steps. --steps and --ranks are of both runs.
@@ -76,43 +80,43 @@ def diff(
     from replay import api
     from whatif.compare.gate import parse_limit
 
-    form = _form(output, DiffFormat.JSON if json else format_)
+    form = _form(output, DiffFormat.JSON if json else format_, [a, b])
     limit = None if max_regression is None else parse_limit(max_regression, "--max-regression")
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part = part_of(ranks, steps)
     part_b = part if steps_b is None else replace(part, steps=parse_steps(steps_b))
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window, progress=progress
-        )
-        baseline = api.side([a], window=part, options=reading)
-        run = api.side([b], window=part_b, options=reading)
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
+        baseline = api.side([a], window=part, options=how)
+        run = api.side([b], window=part_b, options=how)
         found = api.diff(baseline, run, limit)
     console.report_failed((*baseline.failed, *run.failed))
     text = _text(found, form)
     if output is None:
         console.show(text)
     else:
-        output.write_text(text, encoding="utf-8")
+        write_whole(output, text.encode())
         console.show(f"{found.sentence}\n")
         console.talk(f"written: {output}")
     if found.gate is not None and not found.gate.is_passed:
         raise GateError(f"too slow: {found.gate.reason}", hint=found.sentence)
 
 
-def _form(output: Path | None, asked: DiffFormat) -> DiffFormat:
-    """By the name of the file, where there is one."""
+def _form(output: Path | None, asked: DiffFormat, traces: list[str]) -> DiffFormat:
+    """By the name of the file, where there is one, which must not be one of the traces."""
     if output is None:
         return asked
     if output.suffix.lower() not in BY_SUFFIX:
         raise UsageError(
             f"`{output}`: a comparison is written as {', '.join(BY_SUFFIX)}",
-            hint="for a page: replay report B --against A -o report.html",
+            hint="give -o another name",
         )
+    require_place(output, traces)
+    refuse_other_json(output)
     return BY_SUFFIX[output.suffix.lower()]
 
 
 def _text(found: "Diff", form: DiffFormat) -> str:
     from whatif.compare.markdown import render_markdown
+    from whatif.compare.page import render_page
     from whatif.compare.text import render
     from whatif.report.answer import to_json
 
@@ -120,4 +124,6 @@ def _text(found: "Diff", form: DiffFormat) -> str:
         return to_json(found).decode()
     if form is DiffFormat.MARKDOWN:
         return render_markdown(found)
+    if form is DiffFormat.HTML:
+        return render_page(found)
     return render(found, width=console.width())

@@ -7,9 +7,10 @@ import typer
 
 from ingest.errors import UsageError
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import part_of, reading
 from replay.cli.stack import typed
+from replay.cli.writing import counted
 
 if TYPE_CHECKING:
     from replay.api import Exported, ExportedTraces
@@ -74,23 +75,16 @@ def export(
     order = typed(ctx)
     asked = scenario_in(order)
     require_use_of_base(order, [asked])
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part = part_of(ranks, steps)
     step_ns = parse_step_time(unprofiled_step)
     if table is not None and (asked.transforms or step_ns or part != api.WHOLE or chakra):
         raise UsageError(
             "a table is of the whole recorded run: no what-if, no part of it",
             hint="choose rows with: replay sql TRACE QUERY -o FILE.parquet",
         )
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        )
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         if table is not None:
-            _tell_tables(api.export_tables(traces, table, output, options=reading), output)
+            _tell_tables(api.export_tables(traces, table, output, options=how), output)
             return
         write = api.export_chakra if chakra else api.export_timeline
         made = write(
@@ -99,7 +93,7 @@ def export(
             output=output,
             window=part,
             unprofiled_step_ns=step_ns,
-            options=reading,
+            options=how,
         )
     console.report_failed(made.reading.failed)
     if isinstance(made, api.Exported):
@@ -112,8 +106,8 @@ def _tell_tables(made: "Tables", output: Path) -> None:
     console.report_failed(made.failed)
     rows = sum(table.rows for table in made.written)
     size = sum(table.size_bytes for table in made.written)
-    names = _counted(len(made.written), "table")
-    console.talk(f"{names}, {_counted(rows, 'row')} written to {output} ({_mb(size)})")
+    names = counted(len(made.written), "table")
+    console.talk(f"{names}, {counted(rows, 'row')} written to {output} ({_mb(size)})")
     for name, reason in made.left_out:
         console.talk(f"left out: {name}: {reason}")
 
@@ -125,9 +119,9 @@ def _tell_timelines(made: "Exported", output: Path) -> None:
         console.talk(f"{label:<9} step {step_ns / 1e6:,.2f} ms")
     for what, amount in drawn.left_out.items():
         console.talk(f"left out: {what}: {amount:,}")
-    arrows = _counted(drawn.flows, "arrow")
+    arrows = counted(drawn.flows, "arrow")
     console.talk(
-        f"{_counted(drawn.slices, 'slice')} and {arrows} written to {output} "
+        f"{counted(drawn.slices, 'slice')} and {arrows} written to {output} "
         f"({_mb(drawn.size_bytes)}, {made.reading.seconds:.1f} s)"
     )
     if len(drawn.files) == 1:
@@ -140,7 +134,7 @@ def _tell_traces(made: "ExportedTraces", output: Path) -> None:
     console.talk(f"step {made.step_ns / 1e6:,.2f} ms")
     if traces.timed:
         console.talk(
-            f"{_counted(traces.timed, 'member')} of collectives with a duration of their own, not "
+            f"{counted(traces.timed, 'member')} of collectives with a duration of their own, not "
             "simulated: sends and receives, one rank alone, or no size recorded"
         )
     lost_ms = traces.lost_ns / 1e6
@@ -149,7 +143,7 @@ def _tell_traces(made: "ExportedTraces", output: Path) -> None:
         "known cause: the format has no place for them"
     )
     console.talk(
-        f"{_counted(traces.nodes, 'node')} of {_counted(len(traces.ranks), 'rank')} written to "
+        f"{counted(traces.nodes, 'node')} of {counted(len(traces.ranks), 'rank')} written to "
         f"{output} ({_mb(made.written.size_bytes)}, {made.reading.seconds:.1f} s)"
     )
 
@@ -157,10 +151,6 @@ def _tell_traces(made: "ExportedTraces", output: Path) -> None:
 def _tell_what_ifs(labels: tuple[str, ...]) -> None:
     if labels:
         console.talk(f"what-ifs: {', '.join(labels)}")
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _mb(size_bytes: int) -> str:

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.reading import reading_options
+from replay.cli.reading import reading
+from replay.cli.writing import counted
 
 
 def ingest(
@@ -35,25 +36,19 @@ def ingest(
     """
     from replay.api import ingest as read
 
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-            output=output,
-            redact=redact,
-        )
-        stored = read(traces, options=reading)
+    with reading(
+        strict=strict,
+        no_cache=no_cache,
+        cache_dir=cache_dir,
+        window=window,
+        output=output,
+        redact=redact,
+    ) as how:
+        stored = read(traces, options=how)
     console.report_failed(stored.reading.failed)
     state = "was there already" if stored.reading.is_cached else "written"
     console.talk(
-        f"{_count(stored.files, 'file')}, {_count(stored.events, 'event')}, "
+        f"{counted(stored.files, 'file')}, {counted(stored.events, 'event')}, "
         f"{stored.reading.store_bytes / 1e6:,.1f} MB {state}, {stored.reading.seconds:.1f} s"
     )
     console.show(f"{stored.reading.store}\n")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

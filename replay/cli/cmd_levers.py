@@ -3,7 +3,7 @@
 import typer
 
 from replay.cli import console, options
-from replay.cli.reading import replayed
+from replay.cli.reading import reading, replayed
 from replay.cli.stack import typed
 
 
@@ -34,18 +34,14 @@ def levers(
     from whatif.report.levers import render_levers
 
     asked = scenario_in(typed(ctx))
-    with console.progress() as progress:
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         run = replayed(
             traces,
             asked.base,
             ranks=ranks,
             steps=steps,
             unprofiled_step=unprofiled_step,
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
+            how=how,
         )
         answer = api.levers(run, asked)
     console.report_failed(run.reading.failed)

@@ -18,8 +18,8 @@ def queries(
     """List the named queries with their parameters.
 
     \b
-    replay queries top_kernels > mine.sql        to start one of your own from
-    replay sql traces/ --query top_kernels --param rank=0
+    replay queries kernel_times > mine.sql        to start one of your own from
+    replay sql traces/ --query kernel_times --param ranks=0
     replay sql traces/ -f mine.sql --param top=5
     """
     from replay.cli.rows import WHOLE, write_rows

@@ -7,15 +7,13 @@ import typer
 
 from ingest.errors import UsageError
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.browser import open_page
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import part_of, reading
 from replay.cli.stack import command_line, typed
-from replay.cli.writing import refuse_traces, require_folder, write_whole
+from replay.cli.writing import refuse_other_json, require_place, write_whole
 
 HTML, MARKDOWN, JSON = ".html", ".md", ".json"
-OWN_HEAD = b'"schema_version"'
-"""Stands near the start of JSON that this program wrote."""
-HEAD_BYTES = 64
 
 
 def report(
@@ -74,21 +72,14 @@ def report(
     if max_regression is not None and against is None:
         raise UsageError("--max-regression needs a baseline", hint="--against BASELINE")
     limit = None if max_regression is None else parse_limit(max_regression, "--max-regression")
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        )
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         made = api.report(
             traces,
             scenario_in(typed(ctx)),
             command=command_line(ctx),
-            window=api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps)),
+            window=part_of(ranks, steps),
             unprofiled_step_ns=parse_step_time(unprofiled_step),
-            options=reading,
+            options=how,
             against=None if against is None else [against],
             limit=limit,
         )
@@ -99,8 +90,8 @@ def report(
         return
     write_whole(output, content)
     console.talk(f"written: {output}, {len(content) / 1e3:,.0f} kB")
-    if open_:
-        _open(output)
+    if open_ and not open_page(output.resolve().as_uri()):
+        console.talk("no browser was found here")
 
 
 def _form(output: Path | None, traces: list[str]) -> str:
@@ -114,23 +105,6 @@ def _form(output: Path | None, traces: list[str]) -> str:
     form = output.suffix.lower()
     if form not in {HTML, MARKDOWN, JSON}:
         raise UsageError(f"`{output}`: which form?", hint=f"end it in {HTML}, {MARKDOWN} or {JSON}")
-    require_folder(output)
-    refuse_traces(output, traces)
-    if form == JSON and output.exists() and not _is_own(output):
-        raise UsageError(
-            f"`{output}` is there already and is no report: not overwritten",
-            hint="give -o another name, or delete that file first",
-        )
+    require_place(output, traces)
+    refuse_other_json(output)
     return form
-
-
-def _is_own(path: Path) -> bool:
-    with path.open("rb") as file:
-        return OWN_HEAD in file.read(HEAD_BYTES)
-
-
-def _open(page: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(page.resolve().as_uri()):
-        console.talk("no browser was found here")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.reading import reading_options
+from replay.cli.reading import reading
 
 
 def schema(
@@ -36,9 +36,8 @@ def schema(
     from replay.cli.rows import WHOLE, write_rows
 
     trace, table = _meant(first, second)
-    with console.progress() as progress:
-        reading = reading_options(window=window, progress=progress)
-        rows = describe(table, paths=[trace] if trace else (), options=reading)
+    with reading(window=window) as how:
+        rows = describe(table, paths=[trace] if trace else (), options=how)
     console.report_failed(rows.failed)
     console.show(write_rows(rows, options.RowsFormat.JSON if json else format_, WHOLE))
 

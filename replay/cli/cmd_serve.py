@@ -1,6 +1,5 @@
 """`replay serve`: an interactive what-if page on this machine."""
 
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,8 +8,9 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.browser import open_page
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import part_of, reading
 from replay.cli.stack import Typed, typed
 
 KEPT = ("steps", "ranks", "unprofiled_step", "window", "own_hardware")
@@ -61,23 +61,16 @@ def serve(
     from whatif.scenario import Scenario
 
     start = scenario_in(typed(ctx))
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part = part_of(ranks, steps)
     step_ns = parse_step_time(unprofiled_step)
     with Server(port) as server:
-        with console.progress() as progress:
-            reading = reading_options(
-                strict=strict,
-                no_cache=no_cache,
-                cache_dir=cache_dir,
-                window=window,
-                progress=progress,
-            )
+        with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
             findings = api.examine(
                 traces,
                 Scenario(base=start.base),
                 window=part,
                 unprofiled_step_ns=step_ns,
-                options=reading,
+                options=how,
             )
         console.report_failed(findings.reading.failed)
         command = shlex.join(["replay", *traces, *_kept(typed(ctx))])
@@ -97,7 +90,7 @@ def _tell(address: str, *, opens: bool) -> None:
     sys.stdout.flush()
     console.talk("the page answers until Ctrl-C")
     if opens:
-        _open(address)
+        open_page(address)
 
 
 def _kept(order: Sequence[Typed]) -> Iterator[str]:
@@ -105,14 +98,3 @@ def _kept(order: Sequence[Typed]) -> Iterator[str]:
         if name in KEPT:
             yield "--hardware" if name == "own_hardware" else f"--{name.replace('_', '-')}"
             yield value
-
-
-def _open(address: str) -> None:
-    """In a browser with windows; one inside the terminal would take it over."""
-    import webbrowser
-
-    has_windows = sys.platform in ("darwin", "win32") or bool(
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
-    if has_windows:
-        webbrowser.open(address)

@@ -6,7 +6,7 @@ import typer
 
 from replay.cli import console, options
 from replay.cli.parts import parse_step_time
-from replay.cli.reading import replayed
+from replay.cli.reading import reading, replayed
 from replay.cli.stack import typed
 
 
@@ -56,18 +56,14 @@ def solve(
     goal = api.Goal(speedup=speedup, step_ns=parse_step_time(step))
     dial = dial_of(vary, typed(ctx))
     require_use_of_base(typed(ctx), [dial.knob.scenario(1)])
-    with console.progress() as progress:
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         run = replayed(
             traces,
             dial.knob.scenario(1).base,
             ranks=ranks,
             steps=steps,
             unprofiled_step=unprofiled_step,
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
+            how=how,
         )
         answer = api.solve(run, dial.knob, goal, flag=dial.flag)
     console.report_failed(run.reading.failed)

@@ -11,8 +11,8 @@ import typer
 from ingest.errors import UsageError
 from replay.cli import console, options
 from replay.cli.options import RowsFormat, SavedFormat
-from replay.cli.reading import reading_options
-from replay.cli.writing import refuse_traces
+from replay.cli.reading import reading
+from replay.cli.writing import counted, require_place
 
 if TYPE_CHECKING:
     from replay.queries.load import Query, Value
@@ -80,7 +80,7 @@ def sql(
 
     \b
     replay sql traces/ "SELECT rank, count(*) FROM kernel GROUP BY rank"
-    replay sql traces/ --query top_kernels --param rank=0 --param top=5
+    replay sql traces/ --query kernel_times --param ranks=0 --param top=5
     replay sql traces/ "FROM kernel" -o kernels.parquet
     replay sql traces/                           a shell, where stdin is a terminal
 
@@ -97,16 +97,9 @@ def sql(
     if asked is None and (given or output):
         raise UsageError("--param and -o need a query", hint="replay sql TRACE QUERY -o FILE")
     if output is not None:
-        refuse_traces(output, [trace])
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        )
-        opened = open_run(trace, options=reading)
+        require_place(output, [trace])
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
+        opened = open_run(trace, options=how)
     with opened as run:
         console.report_failed(run.failed)
         if asked is None:
@@ -205,11 +198,9 @@ def _save(
     limit: int | None,
 ) -> None:
     from replay.cli.rows import WHOLE, write_rows
+    from replay.export.files import whole_file
 
-    if not output.parent.is_dir():
-        raise UsageError(f"`{output.parent}` is no folder", hint="make it first")
-    part = output.with_name(f".{output.name}.part")
-    try:
+    with whole_file(output) as part:
         if form is SavedFormat.PARQUET:
             frame = run.sql(text, **values)
             rows = len(frame)
@@ -218,7 +209,4 @@ def _save(
             table = run.rows(text, values, limit=limit)
             rows = len(table.rows)
             part.write_text(write_rows(table, RowsFormat(form), WHOLE), encoding="utf-8")
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
-    console.talk(f"{rows:,} {'row' if rows == 1 else 'rows'} written to {output}")
+    console.talk(f"{counted(rows, 'row')} written to {output}")

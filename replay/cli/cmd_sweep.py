@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ingest.errors import UsageError
 from replay.cli import console, options
-from replay.cli.reading import replayed
+from replay.cli.reading import reading, replayed
 from replay.cli.stack import typed
+from replay.cli.writing import require_place, write_whole
 
 if TYPE_CHECKING:
     from whatif.report.sweep import SweepAnswer
@@ -77,29 +77,25 @@ def sweep(
     from replay.cli.what_ifs import require_use_of_base
     from whatif.many import Ranges
 
-    if html is not None and not html.parent.is_dir():
-        raise UsageError(f"`{html.parent}` is no folder", hint="give --html another path")
+    if html is not None:
+        require_place(html, traces)
     points = points_of(axes_of(typed(ctx)), most)
     require_use_of_base(typed(ctx), (point.scenario for point in points))
     ranges = None if range_ is RangeChoice.AUTO else Ranges(str(range_))
-    with console.progress() as progress:
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         run = replayed(
             traces,
             points[0].scenario.base,
             ranks=ranks,
             steps=steps,
             unprofiled_step=unprofiled_step,
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
+            how=how,
         )
         answer = api.sweep(
             run,
             points,
             ranges=ranges,
-            progress=lambda share: progress(f"replaying {len(points):,} scenarios", share),
+            progress=lambda share: how.progress(f"replaying {len(points):,} scenarios", share),
         )
     console.report_failed(run.reading.failed)
     if html is not None:
@@ -127,5 +123,5 @@ def _show(answer: "SweepAnswer", form: SweepFormat) -> None:
 def _write_page(answer: "SweepAnswer", path: Path, *, title: str) -> None:
     from whatif.report.sweep_html import sweep_page
 
-    path.write_text(sweep_page(answer, title), encoding="utf-8")
+    write_whole(path, sweep_page(answer, title).encode())
     console.talk(f"written: {path}")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.reading import reading_options
+from replay.cli.reading import reading
 
 
 def tables(
@@ -30,15 +30,8 @@ def tables(
     from replay.api import open_run
     from replay.cli.rows import WHOLE, write_rows
 
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        )
-        opened = open_run(trace, options=reading)
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
+        opened = open_run(trace, options=how)
     with opened as run:
         found = run.describe(with_counts=counts)
     console.report_failed(found.failed)

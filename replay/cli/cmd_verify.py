@@ -7,8 +7,7 @@ import typer
 
 from ingest.errors import GateError
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.reading import part_of, reading
 
 
 def verify(
@@ -52,12 +51,9 @@ def verify(
 
     limit = None if max_error is None else parse_limit(max_error, "--max-error")
     answer = api.read_prediction(prediction.read_bytes(), str(prediction))
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window, progress=progress
-        )
-        run = api.side(traces, window=part, options=reading)
+    part = part_of(ranks, steps)
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
+        run = api.side(traces, window=part, options=how)
         found = api.verify(answer, run, name=str(prediction), limit=limit)
     console.report_failed(run.failed)
     if json or format_ is options.AnswerFormat.JSON:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replay.cli import console, options
-from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
-from replay.cli.reading import reading_options
+from replay.cli.parts import parse_step_time
+from replay.cli.reading import part_of, reading
 from replay.cli.stack import typed
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def whatif(
     replay traces/ --gpu B200 --json                     for programs
     replay traces/ --scale class:gemm=0.5 --remove 'name:*Memcpy*'
     """
-    from replay.api import Window, examine
+    from replay.api import examine
     from replay.cli.what_ifs import require_use_of_base, scenario_in
     from whatif.models.hardware import extended_by
     from whatif.report.answer import to_json
@@ -270,22 +270,15 @@ def whatif(
         flops_per_step=flops_per_step,
         steps_total=steps_total,
     )
-    part = Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+    part = part_of(ranks, steps)
     step_ns = parse_step_time(unprofiled_step)
-    with console.progress() as progress:
-        reading = reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        )
+    with reading(strict=strict, no_cache=no_cache, cache_dir=cache_dir, window=window) as how:
         findings = examine(
             traces,
             asked,
             window=part,
             unprofiled_step_ns=step_ns,
-            options=reading,
+            options=how,
             workload=workload,
         )
     console.report_failed(findings.reading.failed)

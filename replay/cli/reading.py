@@ -1,6 +1,7 @@
 """How a command reads traces: the options that all of them share."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,21 +11,21 @@ from replay.cli.parts import parse_ranks, parse_step_time, parse_steps
 
 if TYPE_CHECKING:
     from ingest.pipeline import IngestOptions
-    from replay.api import Replayed
+    from replay.api import Replayed, Window
     from whatif.recorded import Recorded
 
 
-def reading_options(  # noqa: PLR0913  (one per option)
+@contextmanager
+def reading(
     *,
     window: int | None,
-    progress: Callable[[str, float], None],
     strict: bool = False,
     no_cache: bool = False,
     cache_dir: Path | None = None,
     output: Path | None = None,
     redact: bool = False,
-) -> "IngestOptions":
-    """How a command reads traces.
+) -> Iterator["IngestOptions"]:
+    """How traces are read; while it is open, a bar shows how far that is.
 
     Raises:
         UsageError: a store without private words, and no place for it.
@@ -33,30 +34,38 @@ def reading_options(  # noqa: PLR0913  (one per option)
 
     if redact and output is None:
         raise UsageError("--redact makes a store to give away", hint="say where: -o run.duckdb")
-    return IngestOptions(
-        cache=not no_cache,
-        cache_dir=cache_dir,
-        strict=strict,
-        window=window,
-        redact=redact,
-        output=output,
-        progress=progress,
-        announce=console.talk,
-    )
+    with console.progress() as progress:
+        yield IngestOptions(
+            cache=not no_cache,
+            cache_dir=cache_dir,
+            strict=strict,
+            window=window,
+            redact=redact,
+            output=output,
+            progress=progress,
+            announce=console.talk,
+        )
 
 
-def replayed(  # noqa: PLR0913  (one per option)
+def part_of(ranks: str | None, steps: str | None) -> "Window":
+    """The part of a run that counts, as typed.
+
+    Raises:
+        UsageError: not of that form.
+    """
+    from replay.api import Window
+
+    return Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
+
+
+def replayed(
     traces: list[str],
     recorded: "Recorded",
     *,
     ranks: str | None,
     steps: str | None,
     unprofiled_step: str | None,
-    strict: bool,
-    no_cache: bool,
-    cache_dir: Path | None,
-    window: int | None,
-    progress: Callable[[str, float], None],
+    how: "IngestOptions",
 ) -> "Replayed":
     """The run of the traces, replayed as it was.
 
@@ -64,19 +73,12 @@ def replayed(  # noqa: PLR0913  (one per option)
         UsageError: a part of the run or a time that is written otherwise.
         TraceError: nothing can be read.
     """
-    from replay import api
+    from replay.api import replay_run
 
-    part = api.Window(ranks=parse_ranks(ranks), steps=parse_steps(steps))
-    return api.replay_run(
+    return replay_run(
         traces,
         recorded=recorded,
-        window=part,
+        window=part_of(ranks, steps),
         unprofiled_step_ns=parse_step_time(unprofiled_step),
-        options=reading_options(
-            strict=strict,
-            no_cache=no_cache,
-            cache_dir=cache_dir,
-            window=window,
-            progress=progress,
-        ),
+        options=how,
     )

@@ -14,23 +14,9 @@ from replay.graph.arrays import TaskGraph
 from replay.graph.facts import GraphFacts
 from replay.results.idle import SHORT
 from replay.results.metrics import step_times
-from replay.results.perfetto import (
-    Lanes,
-    Places,
-    Told,
-    Version,
-    added_host_slices,
-    arrows,
-    device_slices,
-    host_slices,
-    idle_slices,
-    lane_name,
-    path_slices,
-    step_slices,
-    threads,
-)
-from replay.results.timeline_rows import TimelineRows
-from replay.results.trace_events import (
+from replay.results.timeline.arrows import Places, arrows
+from replay.results.timeline.device import device_slices, idle_slices
+from replay.results.timeline.events import (
     Process,
     Slices,
     Track,
@@ -40,6 +26,10 @@ from replay.results.trace_events import (
     track_events,
     tracks_of,
 )
+from replay.results.timeline.host import added_host_slices, host_slices, threads
+from replay.results.timeline.rows import TimelineRows
+from replay.results.timeline.run import path_slices, step_slices
+from replay.results.timeline.told import Lanes, Told, Version, lane_name
 
 _LAYERS = 1_000
 """Numbers of tracks that are kept free for slices that cross others."""

@@ -2,18 +2,14 @@
 -- description How evenly all-to-alls are shared out: what each rank sends in one, by the elements that
 --     its call recorded, against the mean of the ranks; the most uneven first. The slowest sender
 --     holds up all.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 20 Rows at most.
 WITH
 span AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts
-    FROM step_window AS w
-    WHERE NOT w.is_recorded
-        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 sent AS (
     SELECT
@@ -29,7 +25,7 @@ sent AS (
     LEFT JOIN slice_args AS a ON a.id = m.kernel_id AND CONTAINS(a.args, 'In msg nelems')
     LEFT JOIN slice_args AS o ON o.id = m.op_id AND CONTAINS(o.args, 'In msg nelems')
     WHERE c.kind = 'all_to_all'
-        AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), m.rank::VARCHAR))
+        AND is_chosen($ranks, m.rank)
 )
 SELECT
     c.coll_id,

@@ -2,23 +2,18 @@
 -- description Communication of each process group in the steps, per step and rank: what it moves,
 --     how fast, how much of it nothing hides. Hidden and exposed time of all groups add up to the
 --     communication of the steps; it is told of devices only (NULL where groups run on hosts).
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 span AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE NOT w.is_recorded
-        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 chosen AS (
     SELECT DISTINCT t.rank
     FROM trace AS t
-    WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR)
+    WHERE is_chosen($ranks, t.rank)
 ),
 device AS (
     SELECT
@@ -95,16 +90,6 @@ equal AS (
     FROM operation AS o
     JOIN collective AS c ON c.coll_id = o.coll_id
     WINDOW alike AS (PARTITION BY c.pg_key, c.n_expected, c.kind, c.dtype, c.msg_bytes)
-),
-communicator AS (
-    SELECT
-        g.pg_key,
-        MIN(g.pg_name) AS pg_name,
-        MIN(g.pg_desc) AS pg_desc,
-        MAX(g.pg_size) AS pg_size,
-        ANY_VALUE(ARRAY_TO_STRING(g.ranks, ',')) AS ranks
-    FROM process_group AS g
-    GROUP BY g.pg_key
 )
 SELECT
     e.pg_key,
@@ -132,6 +117,6 @@ SELECT
     SUM(e.exposed_wait_dur) AS exposed_wait_ns
 FROM equal AS e
 CROSS JOIN span AS s
-LEFT JOIN communicator AS g ON g.pg_key = e.pg_key
+LEFT JOIN store.communicator AS g ON g.pg_key = e.pg_key
 GROUP BY e.pg_key, g.pg_name, g.pg_desc, g.pg_size, e.lone_size, g.ranks
 ORDER BY exposed_ns DESC NULLS LAST, transfer_ns DESC, e.pg_key

@@ -1,9 +1,9 @@
 -- name comm_by_phase
 -- description Communication of the devices in each phase of a step, per step and rank, and how much of
 --     it compute hides. Adds up to the communication of the steps.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 span AS (
     SELECT
@@ -15,7 +15,7 @@ span AS (
 chosen AS (
     SELECT DISTINCT t.rank
     FROM trace AS t
-    WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR)
+    WHERE is_chosen($ranks, t.rank)
 ),
 device AS (
     SELECT

@@ -1,23 +1,18 @@
 -- name comm_by_size
 -- description Communication in the steps by kind, process group, type and size: how often, how fast,
 --     transfer without waiting, waiting, and what nothing hides, per step and rank.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 span AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE NOT w.is_recorded
-        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 chosen AS (
     SELECT DISTINCT t.rank
     FROM trace AS t
-    WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR)
+    WHERE is_chosen($ranks, t.rank)
 ),
 device AS (
     SELECT
@@ -68,14 +63,6 @@ operation AS (
     FROM member AS m
     LEFT JOIN exposure AS e ON e.kernel_id = m.kernel_id
     GROUP BY m.coll_id
-),
-communicator AS (
-    SELECT
-        g.pg_key,
-        MIN(g.pg_name) AS pg_name,
-        MIN(g.pg_desc) AS pg_desc
-    FROM process_group AS g
-    GROUP BY g.pg_key
 )
 SELECT
     c.kind,
@@ -98,6 +85,6 @@ SELECT
 FROM operation AS o
 JOIN collective AS c ON c.coll_id = o.coll_id
 CROSS JOIN span AS s
-LEFT JOIN communicator AS g ON g.pg_key = c.pg_key
+LEFT JOIN store.communicator AS g ON g.pg_key = c.pg_key
 GROUP BY c.kind, c.pg_key, g.pg_name, g.pg_desc, c.n_expected, c.dtype, c.msg_bytes
 ORDER BY exposed_ns DESC NULLS LAST, transfer_ns DESC, c.kind, c.pg_key, c.msg_bytes

@@ -1,22 +1,18 @@
 -- name comm_unmatched
 -- description Members of collectives of which something is not known: no counterpart on another rank,
 --     no file of a partner, no size, no kind. A member with several faults has a row in each.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 span AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts
-    FROM step_window AS w
-    WHERE NOT w.is_recorded
-        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 chosen AS (
     SELECT DISTINCT t.rank
     FROM trace AS t
-    WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR)
+    WHERE is_chosen($ranks, t.rank)
 ),
 member AS (
     SELECT

@@ -3,7 +3,7 @@
 --     critical path in each step, and what each waited for.
 -- param step BIGINT NULL Only this step; all where NULL.
 -- param rank BIGINT NULL Only pieces on this rank; all where NULL.
--- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 -- param first_step BIGINT NULL From this step on; from the first where NULL.
 -- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 20 Rows at most.
@@ -28,6 +28,6 @@ WHERE
     AND ($last_step IS NULL OR p.step <= $last_step)
 QUALIFY
     ($rank IS NULL OR p.rank = $rank)
-    AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), p.rank::VARCHAR))
+    AND is_chosen($ranks, p.rank)
 ORDER BY p.total_dur DESC, p.position
 LIMIT $top

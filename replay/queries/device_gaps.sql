@@ -1,30 +1,21 @@
 -- name device_gaps
 -- description Longest times in which a device did nothing, why, the task that took most of each, and what
 --     its host was in: operator, annotation and Python frame (needs with_stack=True), innermost first.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 12 Rows at most.
 WITH RECURSIVE
 gap AS (
-    SELECT
-        i.*,
-        CASE
-            WHEN i.cause <> 'unknown' THEN i.cause
-            WHEN r.kind = 'graph_launch' OR r.n_gpu_events > 2 THEN 'in_graph'
-            WHEN r.ts + r.dur <= i.ts + i.dur / 10 THEN 'queued'
-            ELSE 'unknown'
-        END AS told_cause
-    FROM device_idle AS i
-    LEFT JOIN kernel AS k ON k.id = i.next_slice_id
-    LEFT JOIN runtime AS r ON r.id = k.runtime_id
+    SELECT i.*
+    FROM store.told_idle AS i
     WHERE i.step BETWEEN COALESCE($first_step, i.step) AND COALESCE($last_step, i.step)
 ),
 longest AS (
     SELECT g.*
     FROM gap AS g
-    WHERE g.gaps = 1 AND g.told_cause <> 'short'
-        AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), g.rank::VARCHAR))
+    WHERE g.gaps = 1 AND g.cause <> 'short'
+        AND is_chosen($ranks, g.rank)
     ORDER BY g.dur DESC, g.rank, g.device, g.ts
     LIMIT $top
 ),
@@ -83,7 +74,7 @@ SELECT
     p.step,
     p.ts,
     p.dur AS idle_ns,
-    p.told_cause AS cause,
+    p.cause,
     t.rank AS culprit_rank,
     t.name AS culprit,
     COALESCE(t.module, n.module) AS module,

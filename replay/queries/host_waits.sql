@@ -2,8 +2,8 @@
 -- description What the threads of each rank waited for in the steps, by the edges of the graph: the
 --     device, another thread, a collective. Waiting is no work: it ends when something else does.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 counted AS (
     SELECT COUNT(*) AS steps
@@ -22,7 +22,7 @@ host AS (
         ) AS wait_dur
     FROM task AS t
     WHERE t.kind IN ('host_work', 'host_call', 'host_wait')
-        AND ($ranks IS NULL OR t.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
+        AND is_chosen($ranks, t.rank)
 ),
 cause AS (
     SELECT

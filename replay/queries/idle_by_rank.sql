@@ -3,9 +3,9 @@
 --     mean over devices and ranks adds up to the idle time of the steps. In_graph: before a kernel of
 --     a CUDA graph; queued: the next work stood in the queue; both mean that something ran without a
 --     row, rather than that the device was idle.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 chosen AS (
     SELECT DISTINCT
@@ -13,7 +13,7 @@ chosen AS (
         t.device
     FROM task AS t
     WHERE t.stream IS NOT NULL
-        AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR))
+        AND is_chosen($ranks, t.rank)
 ),
 steps AS (
     SELECT COUNT(DISTINCT p.step) AS n
@@ -33,23 +33,14 @@ share AS (
     CROSS JOIN steps AS s
 ),
 gap AS (
-    SELECT
-        i.*,
-        CASE
-            WHEN i.cause <> 'unknown' THEN i.cause
-            WHEN r.kind = 'graph_launch' OR r.n_gpu_events > 2 THEN 'in_graph'
-            WHEN r.ts + r.dur <= i.ts + i.dur / 10 THEN 'queued'
-            ELSE 'unknown'
-        END AS told_cause
-    FROM device_idle AS i
-    LEFT JOIN kernel AS k ON k.id = i.next_slice_id
-    LEFT JOIN runtime AS r ON r.id = k.runtime_id
+    SELECT i.*
+    FROM store.told_idle AS i
     WHERE i.step BETWEEN COALESCE($first_step, i.step) AND COALESCE($last_step, i.step)
 )
 SELECT
     g.rank,
     g.device,
-    g.told_cause AS cause,
+    g.cause,
     SUM(g.gaps)::BIGINT AS gaps,
     SUM(g.dur) / ANY_VALUE(s.n) AS idle_ns,
     SUM(g.dur * h.share) AS mean_ns,
@@ -57,5 +48,5 @@ SELECT
 FROM gap AS g
 JOIN share AS h ON h.rank = g.rank AND h.device = g.device
 CROSS JOIN steps AS s
-GROUP BY g.rank, g.device, g.told_cause
+GROUP BY g.rank, g.device, g.cause
 ORDER BY g.rank, g.device, idle_ns DESC, cause

@@ -2,9 +2,9 @@
 -- description What devices that do nothing wait for, summed: the task that took the longest part of each
 --     gap, by name and module (no name: host work outside of operators); per step, mean over devices
 --     and ranks.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 20 Rows at most.
 WITH
 chosen AS (
@@ -13,7 +13,7 @@ chosen AS (
         t.device
     FROM task AS t
     WHERE t.stream IS NOT NULL
-        AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR))
+        AND is_chosen($ranks, t.rank)
 ),
 steps AS (
     SELECT COUNT(DISTINCT p.step) AS n
@@ -33,21 +33,12 @@ share AS (
     CROSS JOIN steps AS s
 ),
 gap AS (
-    SELECT
-        i.*,
-        CASE
-            WHEN i.cause <> 'unknown' THEN i.cause
-            WHEN r.kind = 'graph_launch' OR r.n_gpu_events > 2 THEN 'in_graph'
-            WHEN r.ts + r.dur <= i.ts + i.dur / 10 THEN 'queued'
-            ELSE 'unknown'
-        END AS told_cause
-    FROM device_idle AS i
-    LEFT JOIN kernel AS k ON k.id = i.next_slice_id
-    LEFT JOIN runtime AS r ON r.id = k.runtime_id
+    SELECT i.*
+    FROM store.told_idle AS i
     WHERE i.step BETWEEN COALESCE($first_step, i.step) AND COALESCE($last_step, i.step)
 )
 SELECT
-    g.told_cause AS cause,
+    g.cause,
     t.class,
     IF(t.name LIKE 'ProfilerStep#%', NULL, t.name) AS name,
     t.module,
@@ -58,6 +49,6 @@ SELECT
 FROM gap AS g
 JOIN share AS h ON h.rank = g.rank AND h.device = g.device
 LEFT JOIN task AS t ON t.task_id = g.culprit_task_id
-GROUP BY g.told_cause, t.class, IF(t.name LIKE 'ProfilerStep#%', NULL, t.name), t.module
+GROUP BY g.cause, t.class, IF(t.name LIKE 'ProfilerStep#%', NULL, t.name), t.module
 ORDER BY idle_ns DESC, cause, name, t.module
 LIMIT $top

@@ -1,28 +1,25 @@
 -- name kernel_classes
--- description Device work of each rank by class: time per step and device, and how many.
+-- description Device work of each rank by phase of the step and class: time per step and device, and
+--     how many.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 chosen AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE ($first_step IS NULL OR w.step >= $first_step)
-        AND ($last_step IS NULL OR w.step <= $last_step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 worked AS (
     SELECT
         k.rank,
         COALESCE(k.device, 0) AS device,
+        k.phase,
         k.class,
         k.dur
     FROM kernel AS k
     CROSS JOIN chosen AS c
     WHERE k.ts >= c.ts AND k.ts < c.end_ts
-        AND ($ranks IS NULL OR k.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
+        AND is_chosen($ranks, k.rank)
 ),
 devices AS (
     SELECT
@@ -33,6 +30,7 @@ devices AS (
 )
 SELECT
     w.rank,
+    w.phase,
     w.class,
     COUNT(*) AS instances,
     SUM(w.dur) / (ANY_VALUE(c.steps) * ANY_VALUE(d.n)) AS step_dur,
@@ -41,5 +39,5 @@ SELECT
 FROM worked AS w
 CROSS JOIN chosen AS c
 JOIN devices AS d ON d.rank = w.rank
-GROUP BY w.rank, w.class
-ORDER BY w.rank, total_dur DESC, w.class
+GROUP BY w.rank, w.phase, w.class
+ORDER BY w.rank, total_dur DESC, w.phase, w.class

@@ -1,17 +1,12 @@
 -- name kernel_lengths
 -- description Kernels by how long one takes: how many are so short that starting them costs more.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 chosen AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE ($first_step IS NULL OR w.step >= $first_step)
-        AND ($last_step IS NULL OR w.step <= $last_step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 worked AS (
     SELECT
@@ -28,7 +23,7 @@ worked AS (
     FROM kernel AS k
     CROSS JOIN chosen AS c
     WHERE k.class NOT IN ('collective', 'memcpy', 'memset') AND k.ts >= c.ts AND k.ts < c.end_ts
-        AND ($ranks IS NULL OR k.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
+        AND is_chosen($ranks, k.rank)
 ),
 devices AS (
     SELECT COUNT(DISTINCT (w.rank, w.device)) AS n

@@ -2,17 +2,12 @@
 -- description Kernels by name and shapes of their operator, with the FLOPs that the shapes tell: an
 --     operator's go to its matrix kernels by their time, else to all its kernels as op_calls.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 chosen AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE ($first_step IS NULL OR w.step >= $first_step)
-        AND ($last_step IS NULL OR w.step <= $last_step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 counted AS (
     SELECT
@@ -41,7 +36,7 @@ launched AS (
     FROM kernel AS k
     LEFT JOIN slice AS r ON r.id = k.runtime_id
     WHERE k.cat = 'kernel' AND k.class <> 'collective'
-        AND ($ranks IS NULL OR k.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
+        AND is_chosen($ranks, k.rank)
 ),
 joined AS (
     SELECT

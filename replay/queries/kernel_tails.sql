@@ -2,18 +2,13 @@
 -- description Kernels that sometimes take longer than their equals (same name, launch geometry and
 --     shapes): what the time above the median of these adds up to.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param least BIGINT 8 Equals that there must be.
 WITH
 chosen AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE ($first_step IS NULL OR w.step >= $first_step)
-        AND ($last_step IS NULL OR w.step <= $last_step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 worked AS (
     SELECT
@@ -30,7 +25,7 @@ worked AS (
     LEFT JOIN cpu_op AS o ON o.id = k.op_id
     LEFT JOIN slice AS s ON s.id = k.op_id
     WHERE k.class NOT IN ('collective', 'memcpy', 'memset') AND k.ts >= c.ts AND k.ts < c.end_ts
-        AND ($ranks IS NULL OR k.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
+        AND is_chosen($ranks, k.rank)
     WINDOW equals AS (PARTITION BY k.name, k.grid, k.block, s.name, o.input_dims)
 ),
 devices AS (

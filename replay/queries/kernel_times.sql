@@ -1,17 +1,14 @@
 -- name kernel_times
 -- description Device work by name: time per step and device, how long one takes, what launches it.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
+-- param class VARCHAR NULL Only this class: gemm, attention, elementwise, collective, ...
+-- param top BIGINT NULL Rows at most; all where NULL.
 WITH
 chosen AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts,
-        COUNT(*) AS steps
-    FROM step_window AS w
-    WHERE ($first_step IS NULL OR w.step >= $first_step)
-        AND ($last_step IS NULL OR w.step <= $last_step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 worked AS (
     SELECT
@@ -29,7 +26,8 @@ worked AS (
     LEFT JOIN slice AS s ON s.id = k.op_id
     LEFT JOIN cpu_op AS o ON o.id = k.op_id
     WHERE k.ts >= c.ts AND k.ts < c.end_ts
-        AND ($ranks IS NULL OR k.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
+        AND is_chosen($ranks, k.rank)
+        AND ($class IS NULL OR k.class = $class)
 ),
 devices AS (
     SELECT COUNT(DISTINCT (w.rank, w.device)) AS n
@@ -79,3 +77,4 @@ CROSS JOIN devices AS d
 LEFT JOIN asked AS a ON a.short_name = w.short_name
 GROUP BY w.short_name
 ORDER BY total_dur DESC, w.short_name
+LIMIT $top

@@ -2,18 +2,14 @@
 -- description Collectives of the steps at which others waited most for a late member: which rank was late,
 --     how far first and last were apart, what the others waited, and how much of that nothing of theirs
 --     hides (devices only); sums over the members that waited.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 10 Rows at most.
 WITH
 span AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts
-    FROM step_window AS w
-    WHERE NOT w.is_recorded
-        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 exposure AS (
     SELECT
@@ -24,14 +20,6 @@ exposure AS (
     WHERE NOT w.is_recorded
         OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
     GROUP BY e.kernel_id
-),
-communicator AS (
-    SELECT
-        g.pg_key,
-        MIN(g.pg_name) AS pg_name,
-        MIN(g.pg_desc) AS pg_desc
-    FROM process_group AS g
-    GROUP BY g.pg_key
 )
 SELECT
     c.coll_id,
@@ -53,12 +41,9 @@ FROM collective_wait AS w
 JOIN collective AS c ON c.coll_id = w.coll_id
 JOIN collective_skew AS k ON k.coll_id = w.coll_id
 JOIN span AS s ON c.first_arrival < s.end_ts AND c.end_ts > s.ts
-LEFT JOIN communicator AS g ON g.pg_key = c.pg_key
+LEFT JOIN store.communicator AS g ON g.pg_key = c.pg_key
 LEFT JOIN exposure AS e ON e.kernel_id = w.kernel_id
-WHERE $ranks IS NULL OR (
-    LIST_CONTAINS(STRING_SPLIT($ranks, ','), w.rank::VARCHAR)
-    AND LIST_CONTAINS(STRING_SPLIT($ranks, ','), w.late_rank::VARCHAR)
-)
+WHERE is_chosen($ranks, w.rank) AND is_chosen($ranks, w.late_rank)
 GROUP BY ALL
 ORDER BY exposed_ns DESC NULLS LAST, wait_ns DESC, c.coll_id, w.late_rank
 LIMIT $top

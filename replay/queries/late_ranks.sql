@@ -1,17 +1,13 @@
 -- name late_ranks
 -- description Who comes last to the collectives, and what the others wait because of it.
 -- param min_skew_us DOUBLE 0 Only operations whose first and last member are so far apart, us.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL Only operations that run from this step on.
--- param last_step BIGINT NULL Only operations that run up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 span AS (
-    SELECT
-        MIN(w.ts) AS ts,
-        MAX(w.ts + w.dur) AS end_ts
-    FROM step_window AS w
-    WHERE NOT w.is_recorded
-        OR w.step BETWEEN COALESCE($first_step, w.step) AND COALESCE($last_step, w.step)
+    SELECT s.*
+    FROM step_span($first_step, $last_step) AS s
 ),
 apart AS (
     SELECT c.coll_id
@@ -33,6 +29,6 @@ SELECT
 FROM collective_rank AS m
 JOIN apart AS a ON a.coll_id = m.coll_id
 LEFT JOIN collective_late AS l ON l.kernel_id = m.kernel_id
-WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), m.rank::VARCHAR)
+WHERE is_chosen($ranks, m.rank)
 GROUP BY m.rank
 ORDER BY wait_caused_ms DESC, m.rank

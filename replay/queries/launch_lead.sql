@@ -2,23 +2,12 @@
 -- description How far each host is ahead of its devices: time from the end of a launching call to the
 --     start of its work, for the calls in the steps of the host, and how many calls are queued.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
--- param first_step BIGINT NULL Only from this step on.
--- param last_step BIGINT NULL Only up to this step.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH
 hosts AS (
-    SELECT
-        t.rank,
-        MIN(COALESCE(p.ts, w.ts)) AS ts,
-        MAX(COALESCE(p.ts + p.dur, w.ts + w.dur)) AS end_ts,
-        COUNT(DISTINCT w.step) AS steps
-    FROM step_window AS w
-    CROSS JOIN trace AS t
-    LEFT JOIN step AS p
-        ON p.trace_id = t.trace_id AND p.step = w.step AND p.source = 'ProfilerStep'
-    WHERE ($first_step IS NULL OR w.step >= $first_step)
-        AND ($last_step IS NULL OR w.step <= $last_step)
-        AND ($ranks IS NULL OR t.rank IN (SELECT UNNEST(STRING_SPLIT($ranks::VARCHAR, ','))::BIGINT))
-    GROUP BY t.rank
+    SELECT h.*
+    FROM host_span($ranks, $first_step, $last_step) AS h
 ),
 lead AS (
     SELECT

@@ -1,7 +1,7 @@
 -- name quality_checks
 -- description What to use with care in these files, or not at all: the checks of trace_quality over
 --     all ranks, the worst first.
--- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 -- param with_ok BOOLEAN false Also those that are ok.
 SELECT
     q.check_name,
@@ -13,6 +13,6 @@ SELECT
 FROM trace_quality AS q
 WHERE
     (q.verdict IN ('care', 'distrust') OR ($with_ok AND q.verdict = 'ok'))
-    AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), q.rank::VARCHAR))
+    AND is_chosen($ranks, q.rank)
 GROUP BY q.check_name
 ORDER BY distrust DESC, ranks DESC, q.check_name

@@ -1,6 +1,6 @@
 -- name recorded_versions
 -- description Versions and profiler settings that the files state, and how many files say the same.
--- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 WITH
 document AS (
     SELECT
@@ -9,7 +9,7 @@ document AS (
         (t.metadata::JSON -> 'distributedInfo') AS job
     FROM trace AS t
     WHERE t.metadata IS NOT NULL
-        AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR))
+        AND is_chosen($ranks, t.rank)
 ),
 field AS (
     SELECT

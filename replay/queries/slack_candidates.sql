@@ -2,7 +2,7 @@
 -- description What comes next when the critical path gets shorter: work that is not on it and has
 --     little slack before the end of a step moves.
 -- param rank BIGINT NULL Only this rank; all where NULL.
--- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 -- param first_step BIGINT NULL From this step on; from the first where NULL.
 -- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param within_us DOUBLE 1000 Most slack, us.
@@ -19,7 +19,7 @@ FROM replay_slice AS r
 JOIN task AS t ON t.task_id = r.task_id
 WHERE r.scenario_id = 0 AND r.dur > 0 AND NOT r.critical AND r.step_slack <= $within_us * 1e3
     AND ($rank IS NULL OR t.rank = $rank)
-    AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR))
+    AND is_chosen($ranks, t.rank)
     AND ($first_step IS NULL OR t.step >= $first_step)
     AND ($last_step IS NULL OR t.step <= $last_step)
 GROUP BY t.rank, t.class, t.name

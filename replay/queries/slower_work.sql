@@ -3,9 +3,9 @@
 --     time, operators, calls and annotations by the time that is theirs alone (calls that wait for a device
 --     left out); against the median of the other ranks.
 -- param late_rank BIGINT NULL The rank to look at; where NULL the one that costs the others most.
--- param ranks VARCHAR NULL Only these ranks, as 0,1,2; all where NULL.
--- param first_step BIGINT NULL From this step on.
--- param last_step BIGINT NULL Up to this step.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
+-- param first_step BIGINT NULL From this step on; from the first where NULL.
+-- param last_step BIGINT NULL Up to this step; to the last where NULL.
 -- param top BIGINT 20 Rows at most.
 WITH
 span AS (
@@ -20,7 +20,7 @@ span AS (
 chosen AS (
     SELECT DISTINCT t.rank
     FROM trace AS t
-    WHERE $ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), t.rank::VARCHAR)
+    WHERE is_chosen($ranks, t.rank)
 ),
 late AS (
     SELECT COALESCE(

@@ -1,7 +1,7 @@
 -- name steps
 -- description Steps of each rank: time of the host, device work launched in it, its sum by kind.
 -- param rank BIGINT NULL Only this rank; all where NULL.
--- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 -- param first_step BIGINT NULL From this step on; from the first where NULL.
 -- param last_step BIGINT NULL Up to this step; to the last where NULL.
 WITH work AS (
@@ -29,7 +29,7 @@ FROM step AS p
 LEFT JOIN work AS w ON w.rank = p.rank AND w.step = p.step
 WHERE
     ($rank IS NULL OR p.rank = $rank)
-    AND ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), p.rank::VARCHAR))
+    AND is_chosen($ranks, p.rank)
     AND ($first_step IS NULL OR p.step >= $first_step)
     AND ($last_step IS NULL OR p.step <= $last_step)
 ORDER BY p.rank, p.step

@@ -1,7 +1,7 @@
 -- name time_by_rank
 -- description Where device time goes in each rank, in the mean of devices and steps: the four parts
 --     add up to the step.
--- param ranks VARCHAR NULL Only these ranks, as in 0,1,2; all where NULL.
+-- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 -- param first_step BIGINT NULL From this step on; from the first where NULL.
 -- param last_step BIGINT NULL Up to this step; to the last where NULL.
 SELECT
@@ -14,7 +14,7 @@ SELECT
     AVG(g.idle_dur) / 1e6 AS idle_ms
 FROM gpu_timeline AS g
 WHERE
-    ($ranks IS NULL OR LIST_CONTAINS(STRING_SPLIT($ranks, ','), g.rank::VARCHAR))
+    is_chosen($ranks, g.rank)
     AND ($first_step IS NULL OR g.step >= $first_step)
     AND ($last_step IS NULL OR g.step <= $last_step)
 GROUP BY g.rank

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ingest.vocab import CollectiveKind, LaneKind, TaskKind
+from ingest.vocab import HOST_KINDS, CollectiveKind, LaneKind, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 from replay.results.critical_path import critical_path
@@ -30,7 +30,6 @@ COMM_TYPE: Mapping[int, int] = {
     CollectiveKind.BARRIER: 9,
 }
 """CollectiveCommType; sends and receives are not here: which member sends is not in the graph."""
-_HOST = (TaskKind.HOST_WORK, TaskKind.HOST_CALL, TaskKind.HOST_WAIT)
 _VARINT, _BYTES = 0, 2
 _INT64, _BOOL, _STRING = 9, 27, 29
 """Fields of AttributeProto."""
@@ -201,7 +200,7 @@ def _node(nodes: _Nodes, task: int, waits_for: tuple[int, ...]) -> bytes:
 def _attributes(nodes: _Nodes, task: int, *, is_simulated: bool) -> bytes:
     graph = nodes.graph
     tasks = graph.tasks
-    on_host = tasks.kind[task] in _HOST
+    on_host = tasks.kind[task] in HOST_KINDS
     dur_ns = int(nodes.schedule.end_ns[task] - nodes.schedule.start_ns[task])
     told = [
         _attribute("is_cpu_op", _BOOL, _varint(int(on_host))),

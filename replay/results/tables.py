@@ -39,13 +39,17 @@ def results_version() -> str:
     return digest.hexdigest()
 
 
-def fill_results(store: Store) -> None:
-    """Build the graph of the whole run and put what its replay says into the store.
+def fill_results(store: Store, graph: TaskGraph | None = None) -> None:
+    """Put what the replay of the whole run says into the store.
+
+    Args:
+        store: of the run.
+        graph: of the whole run, unchanged; None builds it.
 
     Raises:
         TraceError: there is nothing to replay.
     """
-    graph = build(store).graph
+    graph = build(store).graph if graph is None else graph
     members = store.arrays(
         "SELECT kernel_id, MIN(coll_id) AS coll_id FROM store.collective_rank"
         " GROUP BY kernel_id ORDER BY kernel_id"

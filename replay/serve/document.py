@@ -5,6 +5,8 @@ import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
+from whatif.report.charts.palette import variables
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
@@ -16,8 +18,8 @@ class Document:
 
 
 def document() -> Document:
-    """Put the page together from its three files."""
-    style, script = _read("page.css"), _read("page.js")
+    """Put the page together from its three files and the colours of all our pages."""
+    style, script = variables() + _read("page.css"), _read("page.js")
     html = _read("page.html").replace("/* page.css */", style).replace("/* page.js */", script)
     policy = (
         "default-src 'none'; connect-src 'self'; img-src data:; "

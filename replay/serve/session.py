@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.errors import UsageError
-from replay.api import on_base, program
+from replay.api import levers, program
+from replay.calls.answered import on_base
 from replay.results.bound import input_frac, path_shares
 from replay.results.critical_path import CriticalPath, critical_path
 from replay.serve.contract import (
@@ -19,14 +20,12 @@ from replay.serve.contract import (
 )
 from replay.serve.knobs import Trial, knobs_of
 from replay.serve.turns import Turns
-from whatif.levers import lever_table
 from whatif.many import Ranges
 from whatif.recorded import Recorded
 from whatif.report.answer import Answer
 from whatif.report.findings import Findings
-from whatif.report.levers import LeversAnswer, levers_answer
+from whatif.report.levers import LeversAnswer
 from whatif.report.reading import bound_sentence
-from whatif.report.run_facts import run_facts
 from whatif.report.view import answer_of, predicted_on
 from whatif.scenario import Scenario, scenario_text
 from whatif.study import Studies, Study
@@ -160,13 +159,9 @@ class Session:
             UserError: as `what_if`.
             SupersededError: as `what_if`.
         """
-        found = self._findings
         scenario = self._scenario(ask)
-        told = run_facts(
-            found.graph, found.facts, found.baseline, files_failed=len(found.reading.failed)
-        )
         with self._slow.turn(f"levers {ask.page}" if ask.page else ""):
-            return levers_answer(told, lever_table(found.graph, found.baseline, scenario))
+            return levers(self._findings, scenario)
 
     def written(self, ask: Ask) -> Written:
         """The scenario as a command and as a file.

@@ -108,7 +108,7 @@ def _table(key: str, rows: Rows) -> DataTable:
 
 
 def test_rows_of_a_query_come_through_the_page_unchanged(show: Show, tmp_path: Path) -> None:
-    names = ("top_kernels", "late_ranks", "steps")
+    names = ("kernel_times", "late_ranks", "steps")
     with api.open_run([ROOT / SAMPLE]) as run:
         asking = Asking(run, trace=SAMPLE, window={})
         blocks = tuple(_table(f"asked.{name}", asking(name)) for name in names)

@@ -98,6 +98,22 @@ def test_a_folded_section_opens_where_one_is_led(show: Show, sample_page: Path) 
     assert page.locator("details.section[open]").count() == 0
 
 
+def test_details_are_folded_under_their_titles(show: Show, sample_page: Path) -> None:
+    page = show(sample_page).page
+    roofline = page.locator("[id='kernels.roofline']")
+    assert roofline.get_by_role("heading", name="Kernels under the roofs of the card").is_visible()
+    assert not roofline.locator("svg.chart").is_visible()
+    page.locator("#fold-details").click()
+    assert roofline.locator("svg.chart").is_visible()
+    assert page.locator("#fold-details").inner_text() == "Fold details"
+
+
+def test_a_link_to_a_detail_opens_it(show: Show, sample_page: Path) -> None:
+    page = show(sample_page).page
+    page.evaluate("location.hash = 'kernels.roofline'")
+    page.wait_for_selector("[id='kernels.roofline'][open] svg.chart")
+
+
 def _column(page: object, at: int) -> list[float]:
     script = (
         "at => [...document.querySelectorAll('[id=\"kernels.top\"] tbody tr:not([hidden])')]"

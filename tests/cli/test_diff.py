@@ -59,21 +59,42 @@ def test_a_gate_that_fails_is_exit_code_5_after_the_answer(run: Run) -> None:
     assert (empty, hint.startswith("hint: B is ")) == ("", True)
 
 
-@pytest.mark.parametrize("suffix", [".md", ".json", ".txt"])
+@pytest.mark.parametrize("suffix", [".html", ".md", ".json", ".txt"])
 def test_the_form_of_a_file_follows_from_its_name(run: Run, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"diff{suffix}"
     outcome = run("diff", SAMPLE, OTHER, "-o", path)
     assert (outcome.code, outcome.err) == (0, f"written: {path}\n")
     text = path.read_text(encoding="utf-8")
     assert outcome.out.startswith("B is ")
-    assert text.startswith({".md": "## B is ", ".json": "{", ".txt": "B is "}[suffix])
+    heads = {".html": "<!DOCTYPE html>", ".md": "## B is ", ".json": "{", ".txt": "B is "}
+    assert text.startswith(heads[suffix])
+
+
+def test_a_file_that_is_not_ours_is_never_overwritten(run: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text('{"traceEvents": []}', encoding="utf-8")
+    outcome = run("diff", SAMPLE, OTHER, "-o", trace)
+    assert (outcome.code, "not overwritten" in outcome.err) == (USAGE, True)
+    assert trace.read_text(encoding="utf-8") == '{"traceEvents": []}'
+
+
+def test_a_gate_stands_on_the_page(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "diff.html"
+    assert run("diff", SAMPLE, OTHER, "--max-regression", "5%", "-o", path).code == GATE
+    page = path.read_text(encoding="utf-8")
+    assert "Gate FAILED: +" in page
+    assert 'id="comparison.waterfall"' in page
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
         (("diff", SAMPLE, SAMPLE, "--max-regression", "5"), USAGE, "neither a share nor a time"),
-        (("diff", SAMPLE, SAMPLE, "-o", "diff.html"), USAGE, "is written as .json, .md, .txt"),
+        (
+            ("diff", SAMPLE, SAMPLE, "-o", "diff.pdf"),
+            USAGE,
+            "is written as .html, .json, .md, .txt",
+        ),
         (("diff", SAMPLE, "missing/"), TRACE, "no such file"),
         (("diff", "missing/", SAMPLE), TRACE, "no such file"),
         (("diff", SAMPLE), USAGE, "Missing argument"),

@@ -4,17 +4,21 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from ingest.errors import UsageError
-from replay.queries.load import FOLDER, load, loose, names, parse
-from tests.cli.calls import Run
+from replay import api
+from replay.queries.load import FOLDER, Value, load, loose, names, parse
+from replay.run import Run as OpenRun
+from tests.cli.calls import ROOT, Run
 
 SAMPLES = ("sample_traces/ddp8_h100", "sample_traces/gloo2_cpu", "sample_traces/tiny/cpu_only.json")
 TRACE = SAMPLES[0]
 NOT_IN_THE_SAMPLE = {
-    "allocator_calls",
     "alltoall_balance",
     "comm_unmatched",
     "allocation_cost",
@@ -24,22 +28,47 @@ NOT_IN_THE_SAMPLE = {
     "memory_curve",
     "memory_peaks",
     "profiler_overhead",
-    "python_hot_frames",
     "python_times",
     "recomputation",
 }
 """It has no rows for these."""
 
 
+@pytest.fixture(scope="module")
+def opened(cache_home: Path) -> Iterator[Mapping[str, OpenRun]]:
+    """The samples, each opened once: it is the queries that are tried here, not the opening."""
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache_home))
+        yield {sample: stack.enter_context(api.open_run(ROOT / sample)) for sample in SAMPLES}
+
+
+def _given(name: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Those of the values that a query has parameters for."""
+    known = {param.name for param in load(name).params}
+    return {key: value for key, value in values.items() if key in known}
+
+
 @pytest.mark.parametrize("name", names())
-def test_a_named_query_runs_on_every_sample(run: Run, name: str) -> None:
-    for sample in SAMPLES:
-        outcome = run("sql", sample, "--query", name, "--format", "csv")
-        assert (outcome.code, outcome.err) == (0, "")
-    rows = list(
-        csv.DictReader(io.StringIO(run("sql", TRACE, "--query", name, "--format", "csv").out))
-    )
-    assert bool(rows) != (name in NOT_IN_THE_SAMPLE)
+def test_a_named_query_runs_on_every_sample(opened: Mapping[str, OpenRun], name: str) -> None:
+    query = load(name)
+    found = {sample: run.rows(query.text, query.values({})) for sample, run in opened.items()}
+    assert all(table.names == found[TRACE].names for table in found.values())
+    assert bool(found[TRACE].rows) != (name in NOT_IN_THE_SAMPLE)
+
+
+def test_the_command_line_prints_a_named_query_in_each_form(
+    run: Run, opened: Mapping[str, OpenRun]
+) -> None:
+    query, told = load("steps"), ("sql", TRACE, "--query", "steps", "--param", "rank=3")
+    expected = opened[TRACE].rows(query.text, query.values({"rank": 3}))
+    as_csv, as_json = run(*told, "--format", "csv"), run(*told, "--json")
+    assert (as_csv.code, as_csv.err, as_json.code, as_json.err) == (0, "", 0, "")
+    assert len(list(csv.DictReader(io.StringIO(as_csv.out)))) == len(expected.rows) > 0
+    rows = json.loads(as_json.out)
+    assert [tuple(row) for row in rows] == [expected.names] * len(expected.rows)
+    assert [row["step"] for row in rows] == [
+        row[expected.names.index("step")] for row in expected.rows
+    ]
 
 
 @pytest.mark.parametrize("name", names())
@@ -51,21 +80,26 @@ def test_a_header_says_what_there_is_and_the_text_uses_it(name: str) -> None:
     assert all(param.meaning for param in query.params)
 
 
+@pytest.mark.parametrize("key", ["ranks", "first_step", "last_step"])
+def test_the_part_of_the_run_is_chosen_alike_in_all_queries(key: str) -> None:
+    told = {
+        str(param) + param.meaning
+        for name in names()
+        for param in load(name).params
+        if param.name == key
+    }
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("name", names())
-def test_a_rank_and_a_number_of_rows_can_be_given(run: Run, name: str) -> None:
-    known = {param.name for param in load(name).params}
-    given = [
-        ("--param", f"{key}={value}")
-        for key, value in {"rank": 3, "top": 2}.items()
-        if key in known
-    ]
-    outcome = run(
-        "sql", TRACE, "--query", name, *(word for pair in given for word in pair), "--json"
-    )
-    rows = json.loads(outcome.out)
-    assert outcome.code == 0
-    assert "top" not in known or len(rows) <= 2
-    assert "rank" not in known or all(row.get("rank", 3) == 3 for row in rows)
+def test_a_rank_and_a_number_of_rows_can_be_given(opened: Mapping[str, OpenRun], name: str) -> None:
+    query, given = load(name), _given(name, {"rank": 3, "top": 2})
+    table = opened[TRACE].rows(query.text, query.values(given))
+    assert "top" not in given or len(table.rows) <= 2
+    if "rank" in given and "rank" in table.names:
+        at = table.names.index("rank")
+        assert all(row[at] == 3 for row in table.rows)
+    assert opened[TRACE].rows(query.written(given)) == table, "as it is with its values written in"
 
 
 def test_the_straggler_of_the_sample_is_the_late_rank(run: Run) -> None:
@@ -93,7 +127,7 @@ def test_one_of_them_prints_as_its_file(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--query", "top_kernel"], ("no query `top_kernel`", "top_kernels")),
+        (["--query", "kernel_time"], ("no query `kernel_time`", "kernel_times")),
         (["--query", "steps", "--param", "rnak=0"], ("no parameter `rnak`", "rank")),
         (["--query", "steps", "--param", "rank=first"], ("`rank=first` is no BIGINT",)),
         (["--query", "steps", "--param", "rank"], ("has no value",)),
@@ -110,7 +144,7 @@ def test_a_wrong_call_is_told_with_the_nearest_names(
 
 def test_a_value_is_bound_and_never_part_of_the_text(run: Run) -> None:
     evil = "x' OR '1'='1"
-    rows = run("sql", TRACE, "--query", "top_kernels", "--param", f"class={evil}", "--json").out
+    rows = run("sql", TRACE, "--query", "kernel_times", "--param", f"class={evil}", "--json").out
     assert json.loads(rows) == []
 
 
@@ -129,17 +163,6 @@ def test_a_header_of_ones_own_gives_types_and_defaults() -> None:
 
 def test_a_value_without_a_type_is_what_it_reads_as() -> None:
     assert [loose(text) for text in ("1", "1.5", "true", "null", "a")] == [1, 1.5, True, None, "a"]
-
-
-@pytest.mark.parametrize("name", names())
-def test_a_query_with_its_values_written_in_gives_the_same_rows(run: Run, name: str) -> None:
-    query = load(name)
-    given = {key: value for key, value in {"rank": 3, "top": 2}.items() if key in query.values({})}
-    told = [word for key, value in given.items() for word in ("--param", f"{key}={value}")]
-    asked = run("sql", TRACE, "--query", name, *told, "--json")
-    written = run("sql", TRACE, query.written(given), "--json")
-    assert (written.code, written.err) == (0, "")
-    assert written.out == asked.out
 
 
 def test_written_values_cannot_leave_their_place() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from replay import api
+from replay.cli.browser import open_page
 from tests.cli.calls import ROOT, Run
 from tests.unit.postmortem.sample_report import sample_report
 from whatif.postmortem.contract import Report
@@ -98,9 +100,20 @@ def test_a_page_is_opened_where_asked(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: bool(opened.append(url)))
+    monkeypatch.setenv("DISPLAY", ":0")
     outcome = run("report", TRACE, "-o", tmp_path / "r.html", "--open")
     assert opened == [(tmp_path / "r.html").as_uri()]
     assert "no browser" in outcome.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are always windows")
+def test_no_page_takes_over_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert not open_page("http://127.0.0.1/")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    assert open_page("http://127.0.0.1/")
 
 
 def test_a_report_tells_the_command_that_makes_it_again(run: Run, tmp_path: Path) -> None:
@@ -135,5 +148,5 @@ def test_a_program_that_is_not_installed_still_reports(monkeypatch: pytest.Monke
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(api, "version", missing)
+    monkeypatch.setattr("replay.calls.program.version", missing)
     assert api.program() == "trace-replay, not installed"

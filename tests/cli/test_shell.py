@@ -23,7 +23,7 @@ TRACE = ROOT / "sample_traces/tiny/cpu_only.json"
 WORDS = Words(
     columns={"kernel": ["id", "name"], "slice": ["id", "ts"]},
     keywords=["select", "from", "sum"],
-    queries=["steps", "top_ops"],
+    queries=["steps", "op_times"],
     commands=[".run", ".schema", ".quit"],
 )
 
@@ -91,7 +91,7 @@ def test_commands_do_what_help_says(shell: Shell, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)[0]["name"] == "id"
     shell.take(".queries")
     assert "steps" in {row["name"] for row in json.loads(capsys.readouterr().out)}
-    shell.take(".run top_ops top=1")
+    shell.take(".run op_times top=1")
     assert len(json.loads(capsys.readouterr().out)) == 1
     shell.take(".format table")
     shell.take("SELECT range AS n FROM range(5);")
@@ -107,7 +107,7 @@ def test_commands_do_what_help_says(shell: Shell, capsys: pytest.CaptureFixture[
     [
         (".s", [".schema"]),
         (".schema k", ["kernel"]),
-        (".run t", ["top_ops"]),
+        (".run o", ["op_times"]),
         ("SELECT * FROM k", ["kernel"]),
         ("SELECT * FROM kernel AS k WHERE k.n", ["k.name"]),
         ("SELECT * FROM kernel k JOIN slice s ON s.i", ["s.id"]),

@@ -5,6 +5,7 @@ The traces lie in the folder `shared/` beside the checkout; the sample is in the
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from ingest.vocab import EdgeKind
 from replay import api
 from replay.cli.stack import Typed
 from replay.cli.what_ifs import scenario_in
+from replay.run import Run
 from tests.oracles.trace_format import faults, read, slices_by_track
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
-NO_CACHE = IngestOptions(cache=False)
 SAMPLE = ROOT / "sample_traces" / "ddp8_h100"
 HALF_NETWORK = scenario_in([Typed("network_scale", "2")])
 RUNS = {
@@ -40,6 +41,26 @@ RUNS = {
 }
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> IngestOptions:
+    """Each run is read once for all tests."""
+    return IngestOptions(cache_dir=tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def sample(kept: IngestOptions) -> Iterator[Run]:
+    with api.open_run(SAMPLE, options=kept) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory, kept: IngestOptions) -> dict[str, Any]:
+    """The timeline of the sample, without a what-if."""
+    output = tmp_path_factory.mktemp("drawn") / "out.json.gz"
+    api.export_timeline([SAMPLE], output=output, options=kept)
+    return read(output)
+
+
 def _path(name: str) -> Path:
     path, _ = RUNS[name]
     if not path.exists():
@@ -48,9 +69,11 @@ def _path(name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_timeline_of_a_real_run_keeps_to_the_format(name: str, tmp_path: Path) -> None:
+def test_the_timeline_of_a_real_run_keeps_to_the_format(
+    name: str, tmp_path: Path, kept: IngestOptions
+) -> None:
     output = tmp_path / "out.json.gz"
-    made = api.export_timeline([_path(name)], RUNS[name][1], output=output, options=NO_CACHE)
+    made = api.export_timeline([_path(name)], RUNS[name][1], output=output, options=kept)
     document = read(output)
     assert faults(document) == []
     events = document["traceEvents"]
@@ -61,41 +84,40 @@ def test_the_timeline_of_a_real_run_keeps_to_the_format(name: str, tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["ddp8", "torchrec", "vllm", "cpu_only", "gloo"])
 def test_each_half_read_as_a_recording_has_the_step_that_it_shows(
-    name: str, tmp_path: Path
+    name: str, tmp_path: Path, kept: IngestOptions
 ) -> None:
     folder = tmp_path / "out"
     path, scenario = _path(name), RUNS[name][1]
-    made = api.export_timeline([path], scenario, output=folder, options=NO_CACHE)
-    before = api.analyse([path], options=NO_CACHE)
-    recorded = api.analyse([folder / "recorded"], options=NO_CACHE)
-    assert recorded.baseline.measured_ns == before.baseline.measured_ns
-    assert recorded.trace.steps == before.trace.steps
+    made = api.export_timeline([path], scenario, output=folder, options=kept)
+    before = api.replay_run([path], options=kept)
+    recorded = api.replay_run([folder / "recorded"], options=kept)
+    assert recorded.baseline.measured.mean_ns == before.baseline.measured.mean_ns
+    assert recorded.graph.steps == before.graph.steps
+    assert recorded.graph.steps_recorded == before.graph.steps_recorded
     label, step_ns = list(made.steps_ns.items())[1]
-    other = api.analyse([folder / label], options=NO_CACHE)
-    assert other.baseline.measured_ns == step_ns
+    other = api.replay_run([folder / label], options=kept)
+    assert other.baseline.measured.mean_ns == step_ns
 
 
-def test_the_critical_path_and_the_idle_time_are_those_of_the_tables(tmp_path: Path) -> None:
-    output = tmp_path / "out.json.gz"
-    api.export_timeline([SAMPLE], output=output, options=NO_CACHE)
-    document = read(output)
+def test_the_critical_path_and_the_idle_time_are_those_of_the_tables(
+    drawn: dict[str, Any], sample: Run
+) -> None:
     names = {
         (event["pid"], event["tid"]): event["args"]["name"]
-        for event in document["traceEvents"]
+        for event in drawn["traceEvents"]
         if event["name"] == "thread_name"
     }
-    tracks = slices_by_track(document["traceEvents"])
+    tracks = slices_by_track(drawn["traceEvents"])
     by_name = {names[place]: events for place, events in tracks.items() if place[0] == 1}
     length_ns = sum(round(event["dur"] * 1000) for event in by_name["critical path recorded"])
-    with api.open_run(SAMPLE, options=NO_CACHE) as run:
-        ((expected_ns,),) = run.rows("SELECT sum(total_dur)::BIGINT FROM critical_path").rows
-        ((idle_ns,),) = run.rows(
-            "SELECT sum(dur)::BIGINT FROM device_idle WHERE cause <> 'short'"
-        ).rows
+    ((expected_ns,),) = sample.rows("SELECT sum(total_dur)::BIGINT FROM critical_path").rows
+    ((idle_ns,),) = sample.rows(
+        "SELECT sum(dur)::BIGINT FROM device_idle WHERE cause <> 'short'"
+    ).rows
     assert length_ns == expected_ns
     pids = {
         event["pid"]
-        for event in document["traceEvents"]
+        for event in drawn["traceEvents"]
         if event["name"] == "process_name" and event["args"]["name"].endswith("recorded")
     }
     idle = [
@@ -107,14 +129,11 @@ def test_the_critical_path_and_the_idle_time_are_those_of_the_tables(tmp_path: P
     assert sum(round(event["dur"] * 1000) for event in idle) == idle_ns
 
 
-def test_what_started_a_task_is_an_edge_of_the_graph(tmp_path: Path) -> None:
-    output = tmp_path / "out.json.gz"
-    api.export_timeline([SAMPLE], output=output, options=NO_CACHE)
-    with api.open_run(SAMPLE, options=NO_CACHE) as run:
-        edges = set(run.rows("SELECT src_id, dst_id, kind FROM edge WHERE binding").rows)
+def test_what_started_a_task_is_an_edge_of_the_graph(drawn: dict[str, Any], sample: Run) -> None:
+    edges = set(sample.rows("SELECT src_id, dst_id, kind FROM edge WHERE binding").rows)
     told = [
         event["args"]["replay"]
-        for event in read(output)["traceEvents"]
+        for event in drawn["traceEvents"]
         if event["ph"] == "X"
         and event["cat"] == "kernel"
         and "correlation" in event["args"]
@@ -130,12 +149,13 @@ def test_what_started_a_task_is_an_edge_of_the_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # of pandas, about what HTA does
-@pytest.mark.parametrize("name", ["ddp8"])
-def test_hta_reads_both_halves_and_counts_the_same_kernel_time(name: str, tmp_path: Path) -> None:
+def test_hta_reads_both_halves_and_counts_the_same_kernel_time(
+    tmp_path: Path, kept: IngestOptions
+) -> None:
     pytest.importorskip("hta", reason="comes with the extra `hta`")
-    path, folder = _path(name), tmp_path / "out"
-    api.export_timeline([path], HALF_NETWORK, output=folder, options=NO_CACHE)
-    expected = _kernel_times(sorted(path.glob("*.json.gz")))
+    folder, window = tmp_path / "out", api.Window(ranks=(2, 3))
+    api.export_timeline([SAMPLE], HALF_NETWORK, output=folder, window=window, options=kept)
+    expected = _kernel_times([SAMPLE / "rank2.json.gz", SAMPLE / "rank3.json.gz"])
     recorded = _kernel_times(sorted((folder / "recorded").glob("*.gz")))
     predicted = _kernel_times(sorted((folder / "predicted").glob("*.gz")))
     for rank, (kernels, total_us) in expected.items():

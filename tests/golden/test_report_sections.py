@@ -8,12 +8,15 @@ import pytest
 from ingest.pipeline import IngestOptions
 from replay import api
 from whatif.postmortem.contract import Report
-from whatif.report.blocks import Block, DataTable, StackedBars, Words
+from whatif.report.blocks import Block, DataTable, Lines, Part, StackedBars, Words
+from whatif.report.charts.palette import ALIASES, ROLES
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT.parent / "shared" / "traces"
 SAMPLE = ROOT / "sample_traces" / "ddp8_h100"
 WITHOUT_CACHE = IngestOptions(cache=False)
+MOST_OPEN = 4
+"""Figures of a section that are not folded: about a screen or two."""
 
 with_shared = pytest.mark.skipif(not TRACES.is_dir(), reason="shared/ is not beside the checkout")
 
@@ -121,6 +124,30 @@ def test_the_sample_tells_its_straggler_and_reads_as_it_was_made() -> None:
     found = {one.key: one for one in made.findings}
     assert "rank 3" in found["straggler"].insight
     assert made.verdict.sentence.startswith("Step ")
+
+
+def test_every_colour_of_a_chart_is_that_of_a_role() -> None:
+    charts = [
+        block
+        for section in report(SAMPLE).sections
+        for block in section.blocks
+        if isinstance(block, StackedBars | Lines)
+    ]
+    roles = {part.role for chart in charts for part in parts_of(chart)}
+    assert {"compute", "forward", "backward", "runtime"} <= roles
+    assert {ALIASES.get(role, role) for role in roles} <= set(ROLES)
+
+
+def parts_of(chart: StackedBars | Lines) -> tuple[Part, ...]:
+    return chart.parts if isinstance(chart, StackedBars) else chart.lines
+
+
+def test_each_section_opens_with_a_figure_and_folds_the_rest() -> None:
+    for section in report(SAMPLE).sections:
+        blocks = [block for block in section.blocks if not isinstance(block, Words)]
+        folded = [block.is_detail for block in blocks]
+        assert folded == sorted(folded), section.key
+        assert folded.count(False) <= MOST_OPEN
 
 
 def test_a_part_of_the_run_is_told_of_that_part_alone() -> None:

@@ -201,7 +201,7 @@ def test_the_first_query_that_asks_makes_them_and_the_next_finds_them(
     n_tasks = _n_tasks(path, options)
     assert n_tasks > 0
     assert _has_results(path)
-    monkeypatch.setattr(run_module, "fill_results", lambda _: pytest.fail("made twice"))
+    monkeypatch.setattr(run_module, "fill_results", lambda *_: pytest.fail("made twice"))
     assert _n_tasks(path, options) == n_tasks
     assert [file.name for file in path.parent.iterdir() if file.suffix != ".lock"] == [path.name]
 
@@ -220,6 +220,27 @@ def test_every_way_of_asking_makes_them(options: IngestOptions, way: str) -> Non
             counts = {row[0]: row[1] for row in run.describe(with_counts=True).rows}
             assert counts["critical_path"]
     assert _has_results(path)
+
+
+def test_a_graph_that_is_there_makes_the_same_tables_and_a_report_hands_it_over(
+    options: IngestOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ("task", "edge", "replay_slice", "critical_path", "idle")
+    asked = [f"SELECT * FROM store.{table} ORDER BY ALL" for table in tables]
+    with api.open_run(_stored(options), options=options) as run:
+        built = [run.rows(sql).rows for sql in asked]
+    monkeypatch.setattr(tables_module, "build", lambda _: pytest.fail("built twice"))
+    other = IngestOptions(cache_dir=tmp_path / "other")
+    api.report([SAMPLES / "gloo2_cpu"], options=other)
+    path = _stored(other)
+    assert _has_results(path)
+    with api.open_run(path, options=other) as run:
+        assert [run.rows(sql).rows for sql in asked] == built
+    part = IngestOptions(cache_dir=tmp_path / "part")
+    monkeypatch.undo()
+    api.report([SAMPLES / "gloo2_cpu"], window=api.Window(ranks=(0,)), options=part)
+    with api.open_run(_stored(part), options=part) as run:
+        assert [run.rows(sql).rows for sql in asked] == built
 
 
 def test_results_of_another_version_are_made_anew(

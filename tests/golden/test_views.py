@@ -589,6 +589,9 @@ def test_a_counter_holds_its_value_until_the_next_sample() -> None:
         ("busbw('send', 1000, 2, 10)", 100),
         ("busbw('unknown', 1000, 8, 10)", None),
         ("busbw('all_reduce', 1000, 8, 0)", None),
+        ("is_chosen('0,11', 11)", True),
+        ("is_chosen('0,11', 1)", False),
+        ("is_chosen(NULL, 1)", True),
     ],
 )
 def test_a_macro_computes(ask: Ask, expression: str, value: float | None) -> None:
@@ -600,6 +603,16 @@ def test_the_union_of_intervals_counts_each_moment_once(ask: Ask) -> None:
         (0, 12_000, 48_000),
         (0, 86_000, 10_000),
     ]
+
+
+def test_spans_are_those_of_the_chosen_steps_and_ranks(ask: Ask) -> None:
+    (device,) = ask(_training, "SELECT ts, ts + dur, 1 FROM step_window WHERE step = 1")
+    (host,) = ask(_training, "SELECT rank, ts, ts + dur, 1 FROM step WHERE step = 1")
+    for chosen in ("NULL, NULL", "1, 1", "NULL, 1"):
+        assert ask(_training, f"SELECT * FROM step_span({chosen})") == [device]
+        assert ask(_training, f"SELECT * FROM host_span('0', {chosen})") == [host]
+    assert ask(_training, "SELECT * FROM step_span(2, NULL)") == [(None, None, 0)]
+    assert ask(_training, "SELECT * FROM host_span('1', NULL, NULL)") == []
 
 
 def test_the_stack_of_a_slice_begins_outside(ask: Ask) -> None:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from replay.results.metrics import rank_breakdowns
 from tests.sides import ALL_REDUCE, CLASSES, COPY, Step, Work, graph_of, run_of, side_of
-from whatif.compare.account import Account, Key, Part, account
+from whatif.compare.account import account
 from whatif.compare.contract import Diff
 from whatif.compare.diff import diff
+from whatif.compare.leaves import Account, Key, Part
 from whatif.compare.side import Side
 
 NAMES = (*CLASSES, COPY, ALL_REDUCE)

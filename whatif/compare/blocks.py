@@ -12,6 +12,7 @@ from whatif.report.blocks import (
     Unit,
     Waterfall,
     Words,
+    details,
 )
 
 BARS = 10
@@ -26,9 +27,7 @@ def blocks(found: Diff) -> tuple[Block, ...]:
         waterfall(found),
         groups_table(found),
         causes_table(found),
-        *_collectives(found),
-        *_ranks(found),
-        *_long_steps(found),
+        *details(*_collectives(found), *_ranks(found), *_long_steps(found)),
     ]
     reasons = found.comparability.reasons
     lines = tuple(f"Beware: {reason}." for reason in reasons)

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from whatif.compare.account import CPU, Idle, Leaf, Part
 from whatif.compare.contract import Cause, Effects, Group
+from whatif.compare.leaves import CPU, Idle, Leaf, Part
 from whatif.compare.match import EXACT, How, Match
 from whatif.compare.noise import noise_ns
 

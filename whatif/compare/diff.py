@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from ingest.units import format_ms
 from replay.graph import thresholds
 from whatif.compare import causes as told
-from whatif.compare.account import Account, Leaf, Part, account
+from whatif.compare.account import account
+from whatif.compare.comparability import comparability
 from whatif.compare.contract import (
     CollectiveChange,
-    Comparability,
     Diff,
     Group,
     LongStep,
@@ -17,7 +17,8 @@ from whatif.compare.contract import (
     Run,
 )
 from whatif.compare.gate import Limit, judge
-from whatif.compare.match import EXACT, How, Match, match
+from whatif.compare.leaves import Account, Leaf, Part
+from whatif.compare.match import match
 from whatif.compare.noise import noise_ns
 from whatif.compare.side import Side
 from whatif.report.view import gpu_names, trace_facts
@@ -28,10 +29,6 @@ LEAST_NAMED = 0.05
 """A group is named there that makes up so much of the difference."""
 LEAST_OF_STEP = 0.002
 """Where the difference is noise: one beyond its own noise with so much of the step."""
-WELL_MATCHED = 0.9
-"""Confidence is high where so much of the time is found again by name and place."""
-POORLY_MATCHED = 0.5
-POOR_GRADES = ("C", "D")
 
 
 def diff(a: Side, b: Side, limit: Limit | None = None) -> Diff:
@@ -68,7 +65,7 @@ def diff(a: Side, b: Side, limit: Limit | None = None) -> Diff:
         collectives=tuple(_collectives(of_a.leaves, of_b.leaves)),
         ranks=tuple(_ranks(a, b, of_a, of_b)),
         long_steps=(*_long_steps("a", a), *_long_steps("b", b)),
-        comparability=_comparability(a, b, of_a, of_b, matches),
+        comparability=comparability(a, b, of_a, of_b, matches),
         gate=None if limit is None else judge(limit, change_ns, of_a.step_ns, noise),
     )
 
@@ -203,108 +200,3 @@ def _ranks(a: Side, b: Side, of_a: Account, of_b: Account) -> Iterator[RankChang
 def _long_steps(run: str, side: Side) -> Iterator[LongStep]:
     for long in side.reading.long_steps:
         yield LongStep(run=run, step=long.step, step_ns=long.step_ns, median_ns=long.median_ns)
-
-
-def _comparability(
-    a: Side, b: Side, of_a: Account, of_b: Account, matches: Sequence[Match]
-) -> Comparability:
-    by_how: dict[How, int] = dict.fromkeys(How, 0)
-    for how, spent_ns in told.found_again(matches):
-        by_how[how] += spent_ns
-    total_ns = max(sum(by_how.values()), 1)
-    exact = sum(by_how[how] for how in EXACT) / total_ns
-    lone = (by_how[How.NEW] + by_how[How.GONE]) / total_ns
-    is_same_kind = of_a.has_device == of_b.has_device
-    reasons = tuple(_reasons(a, b, exact, is_same_kind=is_same_kind))
-    return Comparability(
-        is_same_gpu=gpu_names(a.graph) == gpu_names(b.graph),
-        is_same_ranks=_rank_numbers(a) == _rank_numbers(b),
-        is_same_kind=is_same_kind,
-        matched_frac=exact,
-        renamed_frac=max(1 - exact - lone, 0.0),
-        lone_frac=lone,
-        confidence=_confidence(a, b, exact, is_same_kind=is_same_kind),
-        reasons=reasons,
-    )
-
-
-def _rank_numbers(side: Side) -> tuple[int, ...]:
-    return tuple(info.rank for info in side.graph.ranks)
-
-
-def _confidence(a: Side, b: Side, exact: float, *, is_same_kind: bool) -> str:
-    grades = {side.baseline.trust.grade for side in (a, b)}
-    if not is_same_kind or exact < POORLY_MATCHED or "D" in grades:
-        return "low"
-    recorded = a.graph.steps_recorded and b.graph.steps_recorded
-    if exact < WELL_MATCHED or not recorded or grades & {*POOR_GRADES}:
-        return "medium"
-    return "high"
-
-
-def _reasons(a: Side, b: Side, exact: float, *, is_same_kind: bool) -> Iterator[str]:
-    """What differs between the runs, or weakens the comparison."""
-    if not is_same_kind:
-        yield "one run has device rows and the other has none: their parts are not the same things"
-    gpus = [gpu_names(side.graph) or "a GPU that is not named" for side in (a, b)]
-    if gpus[0] != gpus[1] and is_same_kind:
-        yield f"other GPUs: {gpus[0]} against {gpus[1]}"
-    yield from _other_size(a, b)
-    recorded = [side.graph.steps_recorded for side in (a, b)]
-    if not any(recorded):
-        yield "no steps recorded: each recording counts as one step, whatever it holds"
-    elif not all(recorded):
-        yield "only one run has recorded steps: the other counts as one, whatever it holds"
-    elif min(len(side.graph.steps) for side in (a, b)) == 1:
-        both = max(len(side.graph.steps) for side in (a, b)) == 1
-        yield f"{'each' if both else 'one'} run has a single step: its noise is not known"
-    if exact < WELL_MATCHED:
-        yield f"{exact:.0%} of the time is found again by name and place, the rest by less or not"
-    yield from _of_one_or_both(a, b)
-    yield from _other_recording(a, b)
-
-
-def _of_one_or_both(a: Side, b: Side) -> Iterator[str]:
-    """Weaknesses of the recordings themselves."""
-    poor = [run for run, side in (("A", a), ("B", b)) if side.baseline.trust.grade in POOR_GRADES]
-    grades = "/".join(dict.fromkeys(_grade(side) for side in (a, b) if _grade(side) in POOR_GRADES))
-    if poor:
-        yield f"trust in the replay of {' and of '.join(poor)} is {grades}"
-    lone = [run for run, side in (("A", a), ("B", b)) if _lacks_members(side)]
-    if lone:
-        yield (
-            f"members of collectives are not in the files of {' and of '.join(lone)}: what is "
-            "transfer and what waiting for them is told by the fastest of equal calls"
-        )
-
-
-def _grade(side: Side) -> str:
-    return side.baseline.trust.grade
-
-
-def _lacks_members(side: Side) -> bool:
-    calls = side.graph.collectives
-    return bool((calls.members_seen < calls.members_expected).any())
-
-
-def _other_size(a: Side, b: Side) -> Iterator[str]:
-    ranks = [len(side.graph.ranks) for side in (a, b)]
-    worlds = [side.graph.world_size for side in (a, b)]
-    if worlds[0] != worlds[1] and None not in worlds:
-        yield f"other jobs: {worlds[0]} ranks against {worlds[1]}"
-    if ranks[0] != ranks[1]:
-        yield f"files of {ranks[0]} ranks against {ranks[1]}"
-    elif _rank_numbers(a) != _rank_numbers(b):
-        yield "files of other ranks"
-
-
-def _other_recording(a: Side, b: Side) -> Iterator[str]:
-    """Options of the profiler that cost time on the host."""
-    files = [side.facts.files for side in (a, b)]
-    for words, recorded in (
-        ("input shapes", [any(file.has_shapes for file in each) for each in files]),
-        ("Python stacks", [any(file.has_stacks for file in each) for each in files]),
-    ):
-        if recorded[0] != recorded[1]:
-            with_them = "A" if recorded[0] else "B"
-            yield f"only {with_them} was recorded with {words}, which cost time on its host"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ingest.errors import UsageError
 from ingest.units import format_ms, parse_time
 from whatif.compare.contract import Gate
+from whatif.compare.words import signed_ms
 
 _SHARE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%", re.ASCII)
 MOST_PERCENT = 10_000
@@ -62,21 +63,17 @@ def judge(limit: Limit, change_ns: int, step_ns: int, noise_ns: int | None) -> G
     is_over = change_ns > allowed_ns
     is_noise = noise_ns is not None and change_ns <= noise_ns
     if not is_over:
-        reason = f"{_signed(change_ns)} is within {limit.text} ({format_ms(allowed_ns)})"
+        reason = f"{signed_ms(change_ns)} is within {limit.text} ({format_ms(allowed_ns)})"
     elif is_noise:
         reason = (
-            f"{_signed(change_ns)} is more than {limit.text} ({format_ms(allowed_ns)}), but steps "
-            f"vary by {format_ms(noise_ns)} by chance: record more steps to tell"
+            f"{signed_ms(change_ns)} is more than {limit.text} ({format_ms(allowed_ns)}), but "
+            f"steps vary by {format_ms(noise_ns)} by chance: record more steps to tell"
         )
     else:
-        reason = f"{_signed(change_ns)} is more than {limit.text} ({format_ms(allowed_ns)})"
+        reason = f"{signed_ms(change_ns)} is more than {limit.text} ({format_ms(allowed_ns)})"
     return Gate(
         limit=limit.text,
         limit_ns=allowed_ns,
         is_passed=not is_over or is_noise,
         reason=reason,
     )
-
-
-def _signed(change_ns: int) -> str:
-    return f"{change_ns / 1e6:+,.2f} ms"

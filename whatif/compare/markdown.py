@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from whatif.compare.contract import Cause, Diff
 from whatif.compare.words import (
     explained_words,
+    gate_words,
     match_words,
     noise_ms,
     run_words,
@@ -33,8 +34,7 @@ def _lines(found: Diff) -> Iterator[str]:
     for reason in found.comparability.reasons:
         yield f"  - {_escaped(reason)}"
     if found.gate is not None:
-        outcome = "passed" if found.gate.is_passed else "**FAILED**"
-        yield f"- **gate** {outcome}: {found.gate.reason}"
+        yield f"- **gate** {gate_words(found.gate)}"
     yield ""
     yield from _table(("where", "A", "B", "B - A", "noise"), _groups(found))
     yield ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from whatif.compare.account import Idle, Key, Leaf, Part
+from whatif.compare.leaves import Idle, Key, Leaf, Part
 
 _NUMBERS = re.compile(r"\d+")
 _VENDOR = re.compile(r"(?:cuda|hip|cu)(?=[A-Z])")

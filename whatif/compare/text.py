@@ -6,6 +6,7 @@ from textwrap import wrap
 from whatif.compare.contract import Cause, Diff, Group
 from whatif.compare.words import (
     explained_words,
+    gate_words,
     match_words,
     run_words,
     signed_ms,
@@ -59,8 +60,7 @@ def _head(found: Diff, width: int) -> Iterator[str]:
 
 def _gate(found: Diff, width: int) -> Iterator[str]:
     if found.gate is not None:
-        outcome = "passed" if found.gate.is_passed else "FAILED"
-        yield from labelled("gate", f"{outcome}: {found.gate.reason}", width)
+        yield from labelled("gate", gate_words(found.gate), width)
 
 
 def _shown(groups: tuple[Group, ...]) -> list[Group]:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import msgspec
 
 from ingest.units import format_ms
-from whatif.compare.account import Account, Part, account
+from whatif.compare.account import account
+from whatif.compare.comparability import POOR_GRADES
 from whatif.compare.contract import Gate, Run
-from whatif.compare.diff import POOR_GRADES, run_of
+from whatif.compare.diff import run_of
 from whatif.compare.gate import Limit, judge
+from whatif.compare.leaves import Account, Part
 from whatif.compare.noise import mean_noise_ns
 from whatif.compare.side import Side
 from whatif.report.answer import Answer, Parts

@@ -6,7 +6,7 @@ from textwrap import wrap
 from ingest.units import format_ms
 from whatif.compare.text import WIDTH, labelled
 from whatif.compare.verify import PredictedPart, Verification
-from whatif.compare.words import noise_ms, run_words, signed_ms
+from whatif.compare.words import gate_words, noise_ms, run_words, signed_ms
 
 RANKS = 4
 NAMES = {
@@ -51,8 +51,7 @@ def _head(found: Verification, width: int) -> Iterator[str]:
     for reason in found.reasons:
         yield from labelled("beware", reason, width)
     if found.gate is not None:
-        outcome = "passed" if found.gate.is_passed else "FAILED"
-        yield from labelled("gate", f"{outcome}: {found.gate.reason}", width)
+        yield from labelled("gate", gate_words(found.gate), width)
 
 
 def _parts(found: Verification) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import re
 
 from ingest.units import format_ms
-from whatif.compare.contract import Cause, Diff, Run
+from whatif.compare.contract import Cause, Diff, Gate, Run
 from whatif.compare.match import How
 
 NOTABLE_EFFECT = 0.2
@@ -92,6 +92,11 @@ def step_words(found: Diff) -> str:
         f"A {format_ms(found.a.step_ns)}, B {format_ms(found.b.step_ns)}: "
         f"{signed_ms(found.change_ns)}{share}; {noise}"
     )
+
+
+def gate_words(gate: Gate) -> str:
+    """Whether it is passed, and why."""
+    return f"{'passed' if gate.is_passed else 'FAILED'}: {gate.reason}"
 
 
 def match_words(found: Diff) -> str:

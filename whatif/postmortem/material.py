@@ -46,6 +46,10 @@ class Ask(Protocol):
         """Rows of the query; at most `limit` where given, the rest is counted."""
         ...
 
+    def query(self, name: str, /, **params: Value) -> Query:
+        """The query as it would be asked, without running it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:

@@ -14,13 +14,14 @@ from whatif.report.blocks import Piece
 MOST_PIECES = 300
 ROLES = {
     Cause.HOST: "host",
-    Cause.INPUT: "host",
+    Cause.INPUT: "input",
     Cause.COMPUTE: "compute",
     Cause.COPIES: "memcpy",
     Cause.TRANSFER: "comm",
     Cause.WAIT: "wait",
     Cause.UNKNOWN: "other",
 }
+"""Colours of causes, on all charts that tell them."""
 NO_RANK = "all ranks"
 STEP = "ProfilerStep#"
 """A task that only the step's own annotation covers is what lies between operators."""

@@ -5,12 +5,10 @@ from typing import Any
 
 from whatif.postmortem.material import Rows
 from whatif.report.blocks import Cell, Column, DataTable, Query, Unit
+from whatif.report.charts.amounts import told
 
 MOST_ROWS = 30
 """A table that goes on says how many rows it left out."""
-_US_NS = 1_000
-_MS_NS = 1_000_000
-_TENTH_MS_NS = 100_000
 
 
 def column(name: str, unit: Unit, about: str = "", *, has_bar: bool = False) -> Column:
@@ -91,15 +89,10 @@ def total(records: Iterable[Mapping[str, Any]], name: str) -> float:
 
 
 def time_text(dur_ns: float) -> str:
-    """In ms with two decimals, below 0.1 ms in us."""
-    if abs(dur_ns) < _TENTH_MS_NS:
-        return f"{dur_ns / _US_NS:,.1f} us"
-    return f"{dur_ns / _MS_NS:,.2f} ms"
+    """As tables show it."""
+    return told(dur_ns, Unit.NS)
 
 
 def size_text(size_bytes: float) -> str:
-    """In GB (1e9 bytes), MB or bytes, as tables show it."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:,.2f} {unit}"
-    return f"{size_bytes:,.0f} bytes"
+    """As tables show it."""
+    return told(size_bytes, Unit.BYTES)

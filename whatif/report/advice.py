@@ -9,6 +9,7 @@ from whatif.report.findings import Findings
 
 MANY = 0.1
 """A share above which something counts as lacking."""
+ABSENT_MEMBERS = "the other members of the collectives: give the files of all ranks"
 WAITS = (EdgeKind.EVENT_WAIT, EdgeKind.HOST_SYNC)
 
 
@@ -42,7 +43,7 @@ def _files(findings: Findings) -> Iterator[str]:
     members = {rank for group in graph.groups for rank in group.ranks}
     larger = int(graph.collectives.members_expected.max(initial=0)) > len(ranks)
     if members - ranks or larger:
-        yield "the other members of the collectives: give the files of all ranks"
+        yield ABSENT_MEMBERS
     if any(not file.complete for file in files):
         yield "the end of a file: export the trace again, it was cut off"
 

@@ -1,7 +1,8 @@
 """Blocks of a page as data: tables, charts and words, which HTML, Markdown and JSON show.
 
 Values are raw (integer ns, bytes, fractions of 1); a column says its unit, and whoever shows it
-formats it. Null stands for what is not known.
+formats it. Null stands for what is not known. All but words have a key, unique in the report
+(`kernels.top`), and may be details, which pages show folded under their title.
 """
 
 from enum import StrEnum
@@ -64,6 +65,7 @@ class DataTable(msgspec.Struct, frozen=True, kw_only=True, tag="table"):
     """Rows that there are beyond these."""
     is_map: bool = False
     """Numbers are shaded by where they lie between the least and the most of the whole table."""
+    is_detail: bool = False
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True, tag="words"):
@@ -77,8 +79,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     role: str
-    """Decides the colour on all charts: compute, comm, wait, memcpy, idle, host, or a kernel class;
-    `other` for the rest."""
+    """Decides the colour on all charts: a name of `charts.palette.ROLES`, `other` for the rest."""
     values: tuple[float | None, ...]
 
 
@@ -94,6 +95,7 @@ class StackedBars(msgspec.Struct, frozen=True, kw_only=True, tag="stacked_bars")
     parts: tuple[Part, ...]
     """Values in the order of the categories."""
     query: Query | None = None
+    is_detail: bool = False
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True, tag="lines"):
@@ -113,6 +115,7 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True, tag="lines"):
     """Separate points, no line between them."""
     is_log_x: bool = False
     query: Query | None = None
+    is_detail: bool = False
 
 
 class RangeBar(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +137,7 @@ class Ranges(msgspec.Struct, frozen=True, kw_only=True, tag="ranges"):
     baseline: float
     baseline_name: str
     bars: tuple[RangeBar, ...]
+    is_detail: bool = False
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +161,7 @@ class Waterfall(msgspec.Struct, frozen=True, kw_only=True, tag="waterfall"):
     end_name: str
     changes: tuple[Change, ...]
     query: Query | None = None
+    is_detail: bool = False
 
 
 class Dot(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +197,7 @@ class Scatter(msgspec.Struct, frozen=True, kw_only=True, tag="scatter"):
     dots: tuple[Dot, ...]
     roofs: tuple[Roof, ...] = ()
     query: Query | None = None
+    is_detail: bool = False
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,6 +220,15 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, tag="timeline"):
     lanes: tuple[str, ...]
     pieces: tuple[Piece, ...]
     query: Query | None = None
+    is_detail: bool = False
 
 
 Block = DataTable | Words | StackedBars | Lines | Ranges | Waterfall | Scatter | Timeline
+
+
+def details(*blocks: Block) -> tuple[Block, ...]:
+    """The blocks as details; words stay as they are."""
+    return tuple(
+        block if isinstance(block, Words) else msgspec.structs.replace(block, is_detail=True)
+        for block in blocks
+    )

@@ -66,7 +66,7 @@ def absent_lines(findings: Findings) -> Iterator[str]:
     outside = arrive & lacking[graph.tasks.collective]
     waited_ns = int(graph.tasks.dur_ns[outside].sum()) / (len(here) * len(graph.steps))
     yield (
-        f"{int(lacking.sum())} of {len(lacking)} collectives lack members in these files ({who}): "
+        f"{int(lacking.sum())} of {len(lacking)} collectives lack members here ({who}): "
         "transfers are those of the fastest equal calls or of the collective model, the rest "
         f"({format_ms(round(waited_ns))} per rank and step) waits for those members"
     )

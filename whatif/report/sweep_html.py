@@ -15,7 +15,7 @@ from whatif.report.blocks import (
     Ranges,
     Unit,
 )
-from whatif.report.page.environment import HERE, render
+from whatif.report.page.single import SinglePage, single_page
 from whatif.report.plot import is_geometric
 from whatif.report.run_facts import head
 from whatif.report.sweep import (
@@ -35,15 +35,16 @@ MOST_LINES = 16
 
 def sweep_page(answer: SweepAnswer, title: str) -> str:
     """The page."""
-    return render(
-        HERE / "templates",
-        "sweep.html.j2",
-        program="trace-replay",
-        title=title,
-        facts=f"{head(answer.run)}, measured {format_ms(answer.run.measured_ns)}",
-        verdict=_verdict(answer),
-        shown=[*_chart(answer), *_map(answer), _table(answer)],
-        assumptions=answer.assumptions,
+    return single_page(
+        SinglePage(
+            program="trace-replay",
+            what="One run under many what-ifs",
+            title=title,
+            facts=(f"{head(answer.run)}, measured {format_ms(answer.run.measured_ns)}",),
+            verdict=_verdict(answer),
+            shown=(*_chart(answer), *_map(answer), _table(answer)),
+            assumptions=answer.assumptions,
+        )
     )
 
 

@@ -7,7 +7,9 @@ import numpy as np
 from ingest.vocab import KernelClass, TaskKind
 from tests.builders import GraphBuilder
 from tests.sides import ALL_REDUCE, COPY, Work, graph_of, run_of, side_of
-from whatif.compare.account import Account, Idle, Part, account, whole_numbers
+from whatif.compare.account import account
+from whatif.compare.leaves import Account, Idle, Part
+from whatif.compare.sums import whole_numbers
 
 
 def spent(found: Account) -> dict[tuple[Part, str], int]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from whatif.compare.account import Idle, Key, Leaf, Part
+from whatif.compare.leaves import Idle, Key, Leaf, Part
 from whatif.compare.match import How, match
 
 GEMM = Key(

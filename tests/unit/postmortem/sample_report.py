@@ -19,6 +19,7 @@ from whatif.report.blocks import (
     Unit,
     Waterfall,
     Words,
+    details,
 )
 
 MS = 1_000_000
@@ -293,7 +294,7 @@ def sample_report() -> Report:
             key="kernels",
             title="Kernels and operators",
             summary="Matrix products take 40 % of device time.",
-            blocks=(scatter(), kernels()),
+            blocks=(kernels(), *details(scatter())),
         ),
         Section(key="memory", title="Memory", summary="59.6 of 80 GB.", blocks=(memory(),)),
         Section(key="what_ifs", title="What-ifs", summary="Network first.", blocks=(ranges(),)),

@@ -29,7 +29,7 @@ def section_of(
         del program
         seen.append((write(material), material))
 
-    monkeypatch.setattr(api, "build_report", keep)
+    monkeypatch.setattr("replay.calls.reported.build_report", keep)
     api.report(paths, command="replay report", window=window, options=WITHOUT_CACHE)
     return seen[0]
 

@@ -10,7 +10,7 @@ from replay.graph.arrays import TaskGraph
 from replay.graph.work import KernelWork
 from replay.results.flops import RecordedFlops
 from tests.builders import GraphBuilder
-from tests.unit.postmortem.graphs import MS, US, material_of_findings, one_rank, training
+from tests.unit.postmortem.graphs import MS, US, Tables, material_of_findings, one_rank, training
 from tests.unit.report.findings import findings_of
 from whatif.postmortem.contract import Confidence
 from whatif.postmortem.findings import (
@@ -20,8 +20,7 @@ from whatif.postmortem.findings import (
     unbalanced_ranks,
 )
 from whatif.postmortem.findings.rules import findings
-from whatif.postmortem.material import Material, Rows, Value
-from whatif.report.blocks import Query
+from whatif.postmortem.material import Material
 
 FP32_PEAK = 67e12
 """Of the vector units of an H100, FLOP/s; its bf16 peak is 990e12."""
@@ -84,18 +83,17 @@ def test_products_far_below_the_roof_are_told_with_their_share_of_it() -> None:
     assert found.confidence is Confidence.LOW
 
 
-def collectives(busbw_gbps: float, size_mb: float = 1_000.0, group_size: int = 2):  # noqa: ANN201
-    """Asks tables in which there is one all-reduce of this bus bandwidth."""
-
-    def ask(name: str, /, *, limit: int | None = None, **params: Value) -> Rows:  # noqa: ARG001
-        query = Query(sql="SELECT 1", command=f"--query {name}")
-        if name != "collectives_by_size":
-            return Rows(names=(), rows=(), query=query)
-        names = ("kind", "group_size", "size_mb", "operations", "transfer_us", "busbw_gbps")
-        row = ("all_reduce", group_size, size_mb, 3, 9_000.0, busbw_gbps)
-        return Rows(names=names, rows=(row,), query=query)
-
-    return ask
+def collectives(busbw_gbps: float, size_mb: float = 1_000.0, group_size: int = 2) -> Tables:
+    """Tables in which there is one all-reduce of this bus bandwidth."""
+    row = {
+        "kind": "all_reduce",
+        "members": group_size,
+        "bytes": size_mb * 1e6,
+        "operations": 3,
+        "transfer_p50_ns": 9 * MS,
+        "busbw_p50_bytes_per_s": busbw_gbps * 1e9,
+    }
+    return Tables(comm_by_size=row)
 
 
 def linked() -> Material:
@@ -128,7 +126,7 @@ def test_a_link_far_below_its_roof_is_told_with_what_its_usual_rate_saves() -> N
     [collectives(340.0), collectives(111.0, size_mb=1.0), collectives(111.0, group_size=16)],
     ids=["as fast as elsewhere", "small", "between nodes"],
 )
-def test_a_link_that_does_what_it_can_is_no_finding(ask: object) -> None:
+def test_a_link_that_does_what_it_can_is_no_finding(ask: Tables) -> None:
     assert slow_links.rule(replace(linked(), ask=ask)) is None
 
 

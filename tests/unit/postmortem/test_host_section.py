@@ -85,7 +85,7 @@ def test_lead_is_from_the_end_of_the_call_to_the_start_of_its_work(tmp_path: Pat
     assert column_of(lead, "launches") == [2]
     assert column_of(lead, "lead p50") == [(4_000 + 10_000) / 2]
     assert column_of(lead, "below 20 us") == [1]
-    assert "half of the launches are less than 7.0 us ahead of their work" in section.summary
+    assert "half of the launches are less than 7.00 us ahead of their work" in section.summary
 
 
 def test_threads_are_told_by_what_they_spend_their_own_time_in(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_frames_that_wait_are_told_apart(tmp_path: Path) -> None:
     frames = table_of(section, "host.python")
     assert column_of(frames, "own time") == [50_000, 30_000]
     assert column_of(frames, "waits") == ["", "yes"]
-    assert "30.0 us of it in frames that wait" in frames.about
+    assert "30.00 us of it in frames that wait" in frames.about
     assert not any(one.what.startswith("Python frames") for one in section.missing)
 
 

@@ -53,7 +53,7 @@ def test_time_of_a_step_is_that_of_its_device_and_shares_add_up(tmp_path: Path) 
     assert column_of(top, "count") == [2, 1, 1]
     assert column_of(top, "operator") == ["aten::mm", None, "aten::add"]
     assert sum(float(str(share)) for share in column_of(top, "share")) == pytest.approx(1)
-    assert section.summary.startswith("24.0 us of device work per step and device")
+    assert section.summary.startswith("24.00 us of device work per step and device")
 
 
 def test_a_window_of_steps_holds_for_every_table(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 from replay import api
 from replay.api import IngestOptions
 from tests.kineto import KinetoFile
-from whatif.compare.account import Idle, account
+from whatif.compare.account import account
+from whatif.compare.leaves import Idle
 
 
 def recorded(folder: Path, *, with_stacks: bool) -> Path:

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.results.moved import Moved, moved
-from replay.results.trace_events import nested_in_layers
+from replay.results.timeline.events import nested_in_layers
+from replay.results.timeline.moved import Moved, moved
 
 LENGTHS = st.lists(st.tuples(*[st.integers(0, 50)] * 4), min_size=1, max_size=8)
 

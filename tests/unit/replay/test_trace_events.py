@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.results.trace_events import (
+from replay.results.timeline.events import (
     Flow,
     FlowPoint,
     Process,

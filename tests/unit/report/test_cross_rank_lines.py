@@ -64,5 +64,5 @@ def test_members_without_a_file_are_told_with_the_waiting_they_make() -> None:
     )
     assert list(absent_lines(findings_of(whole))) == []
     (told,) = absent_lines(findings_of(lacking))
-    assert told.startswith("1 of 1 collectives lack members in these files (ranks 2, 3)")
+    assert told.startswith("1 of 1 collectives lack members here (ranks 2, 3)")
     assert "(0.00 ms per rank and step)" in told

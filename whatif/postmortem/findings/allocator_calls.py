@@ -35,7 +35,7 @@ def rule(material: Material) -> Finding | None:
         return None
     share = on_path_ns / path.length_ns
     per_step_ns = round(on_path_ns / len(graph.steps))
-    query = material.ask("allocator_calls", limit=1).query
+    query = material.ask.query("allocation_cost")
     told = Told(
         key="allocator_calls",
         section="memory",

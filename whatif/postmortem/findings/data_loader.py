@@ -37,7 +37,7 @@ def rule(material: Material) -> Finding | None:
         evidence=f"{on_path:.1%} of the critical path is CPU work in the data loader; devices idle "
         f"{idle:.1%} of the steps while the host is in it; replayed with batches that are there at "
         f"once: {format_ms(moved.saving_ns)} less; told from {LEAST_FRAC:.0%} on",
-        query=material.ask("idle_causes").query,
+        query=material.ask.query("data_loading"),
         action="more workers (num_workers), pin_memory=True, prefetch_factor, "
         "persistent_workers=True; move decoding and augmentation off the step's thread",
     )

@@ -32,7 +32,7 @@ def rule(material: Material) -> Finding | None:
         insight=f"{format_ms(exposed_ns)} of a step ({percent(exposed_ns / step_ns)}) is transfers "
         "that no compute hides",
         evidence=_evidence(material, exposed_ns),
-        query=material.ask("collectives_by_size", limit=1).query,
+        query=material.ask.query("comm_by_size"),
         action=_action(is_link=moved is link),
     )
     return finding(material, told, moved)

@@ -47,7 +47,7 @@ def rule(material: Material) -> Finding | None:
         evidence=f"share of the critical path {on_path:.1%} (told from {LEAST_PATH_FRAC:.0%} on), "
         f"idle for launches {idle:.1%} (from {LEAST_IDLE_FRAC:.0%}); a host twice as fast "
         f"(data loader and allocations apart) saves {format_ms(moved.saving_ns)}",
-        query=material.ask("critical_by_rank").query,
+        query=material.ask.query("critical_by_rank"),
         action="fewer and larger operators (torch.compile, fused optimizers), less Python per "
         "step, work off the step's thread, threads pinned near their GPU; section Host names the "
         "calls",

@@ -25,7 +25,7 @@ def rule(material: Material) -> Finding | None:
         f"they add {format_ms(above_ns)} to the mean step",
         evidence=f"{'; '.join(sentences)}; told where they add noise "
         f"({format_ms(material.levers.noise_ns)}) or more to the mean",
-        query=material.ask("steps").query,
+        query=material.ask.query("steps"),
         action="look at what grew in them: checkpoints, evaluation, garbage collection, recompiles "
         "(TORCH_LOGS=recompiles), the profiler's first step; leave warm-up out with --steps",
     )

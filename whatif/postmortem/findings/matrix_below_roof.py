@@ -37,7 +37,7 @@ def rule(material: Material) -> Finding | None:
         evidence=f"{flops_text(reached)}/s over kernels with recorded shapes "
         f"({found.flops.covered_frac:.0%} of matrix time), peak {flops_text(peak.flops_per_s)}/s; "
         f"told up to {LOW_FRAC:.0%} of the peak and from {LEAST_TIME_FRAC:.0%} of the step on",
-        query=material.ask("top_kernels", limit=1).query,
+        query=material.ask.query("kernel_rates"),
         action="larger products (batch, fused QKV), sizes that are multiples of 8 to 64, "
         "channels_last for convolutions, flash attention, torch.compile(mode='max-autotune')",
     )

@@ -43,7 +43,7 @@ def rule(material: Material) -> Finding | None:
         f"time covered): float {single:.1%} (told from {LEAST_FRAC:.0%} on), matrix kernels "
         f"{time_frac:.1%} of the step (from {LEAST_TIME_FRAC:.0%}); {device.name} does bf16 at "
         "twice the rate or more",
-        query=material.ask("top_kernels", limit=1).query,
+        query=material.ask.query("kernel_rates"),
         action="torch.autocast(dtype=torch.bfloat16), or torch.set_float32_matmul_precision('high')"
         " for TF32; check the loss curve",
     )

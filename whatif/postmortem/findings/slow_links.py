@@ -33,21 +33,22 @@ def rule(material: Material) -> Finding | None:
     roof = _roof(None if machine is None else machine.device)
     if exposed_ns < LEAST_EXPOSED_FRAC * step_ns or roof is None or is_untold(material):
         return None
-    rows = material.ask("collectives_by_size")
+    rows = material.ask("comm_by_size")
     slow = [row for row in rows.dicts() if _is_slow(material, row, roof)]
     if not slow:
         return None
-    worst = max(slow, key=lambda row: row["operations"] * row["transfer_us"])
-    factor = REACHED_FRAC * roof / worst["busbw_gbps"]
+    worst = max(slow, key=lambda row: row["operations"] * row["transfer_p50_ns"])
+    reached = worst["busbw_p50_bytes_per_s"] / 1e9
+    factor = REACHED_FRAC * roof / reached
     moved = asked(material, "links as fast as elsewhere", Nvlink(rate=f"x{factor:.3g}"))
     if not is_worth(material, moved):
         return None
     told = Told(
         key="slow_links",
         section="communication",
-        insight=f"{worst['kind']} of {worst['size_mb']:,.0f} MB runs at "
-        f"{worst['busbw_gbps']:,.0f} GB/s, {percent(worst['busbw_gbps'] / roof)} of the link",
-        evidence=f"bus bandwidth of {worst['operations']} calls over {worst['group_size']} ranks of"
+        insight=f"{worst['kind']} of {worst['bytes'] / 1e6:,.0f} MB runs at "
+        f"{reached:,.0f} GB/s, {percent(reached / roof)} of the link",
+        evidence=f"bus bandwidth of {worst['operations']} calls over {worst['members']} ranks of"
         f" one node, without waiting; link {roof:,.0f} GB/s one way by the catalog; told below "
         f"{LOW_FRAC:.0%} of what nccl-tests reach ({REACHED_FRAC:.0%}) from {LARGE_MB:.0f} MB on",
         query=rows.query,
@@ -73,7 +74,7 @@ def _is_slow(material: Material, row: Mapping[str, Any], roof_gbps: float) -> bo
     inside = max(info.devices_seen for info in material.findings.graph.ranks)
     return (
         row["kind"] in REDUCING
-        and (row["size_mb"] or 0) >= LARGE_MB
-        and 1 < (row["group_size"] or 0) <= inside
-        and 0 < (row["busbw_gbps"] or 0) < LOW_FRAC * REACHED_FRAC * roof_gbps
+        and (row["bytes"] or 0) >= LARGE_MB * 1e6
+        and 1 < (row["members"] or 0) <= inside
+        and 0 < (row["busbw_p50_bytes_per_s"] or 0) < LOW_FRAC * REACHED_FRAC * roof_gbps * 1e9
     )

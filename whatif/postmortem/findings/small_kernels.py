@@ -43,7 +43,7 @@ def rule(material: Material) -> Finding | None:
         evidence=f"median kernel {median_ns / 1e3:,.1f} us (told below {SHORT_NS / 1e3:,.0f} us), "
         f"idle for launches {idle:.1%} (told from {LEAST_IDLE_FRAC:.0%} on); the kernels launched "
         f"as CUDA graphs save {format_ms(moved.saving_ns)}",
-        query=material.ask("top_kernels", limit=1).query,
+        query=material.ask.query("kernel_lengths"),
         action='CUDA graphs (torch.compile(mode="reduce-overhead"), torch.cuda.graph), fused '
         "kernels, a larger batch per step",
     )

@@ -46,7 +46,7 @@ def rule(material: Material) -> Finding | None:
         f"({percent(worst.cost_ns / step_ns)}) for rank {worst.rank}: "
         f"{WORDS.get(cause, 'no cause is recorded')}",
         evidence=_evidence(material, worst),
-        query=material.ask("late_ranks", limit=1).query,
+        query=material.ask.query("late_ranks"),
         action=ACTIONS.get(cause, OTHERWISE),
     )
     if worst.times_resolved >= OFTEN:

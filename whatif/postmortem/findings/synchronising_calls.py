@@ -21,7 +21,7 @@ def rule(material: Material) -> Finding | None:
     moved, step_ns = twice(material, LEVER), material.levers.step_ns
     if moved is None or not is_worth(material, moved) or moved.saving_ns < LEAST_FRAC * step_ns:
         return None
-    query = material.ask("sync_calls", limit=1).query
+    query = material.ask.query("sync_cost")
     told = Told(
         key="synchronising_calls",
         section="idle",

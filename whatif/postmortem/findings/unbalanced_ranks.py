@@ -37,7 +37,7 @@ def rule(material: Material) -> Finding | None:
         f"{format_ms(round(median_ns))}",
         evidence=f"compute per step, {format_ms(int(compute_ns.min()))} to {format_ms(most_ns)} "
         f"over the ranks; told from {LEAST_FRAC:.0%} of the step above the median on",
-        query=material.ask("time_by_rank").query,
+        query=material.ask.query("time_by_rank"),
         action="divide the work evenly: sequence packing, balanced pipeline stages, equal shards",
     )
     return finding(material, told, moved)

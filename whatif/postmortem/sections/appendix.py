@@ -10,7 +10,7 @@ from whatif.postmortem.material import Material, Rows
 from whatif.postmortem.tabling import column, rows_table, table
 from whatif.postmortem.thresholds_told import rules_told
 from whatif.report.answer import SCHEMA_VERSION as ANSWER_VERSION
-from whatif.report.blocks import Block, Column, DataTable, Query, Ranges, Unit, Words
+from whatif.report.blocks import Block, Column, DataTable, Query, Ranges, Unit, Words, details
 
 KEY = "appendix"
 TITLE = "Appendix"
@@ -39,11 +39,13 @@ def section(
         summary=f"{len(queries)} queries give the figures; {_odd(issues)}.",
         blocks=(
             _words(material),
-            *_query_table(queries),
-            *_rules(rules),
-            _glossary(),
-            *_oddities(material),
-            _versions(material, program),
+            *details(
+                *_query_table(queries),
+                *_rules(rules),
+                _glossary(),
+                *_oddities(material),
+                _versions(material, program),
+            ),
         ),
     )
 

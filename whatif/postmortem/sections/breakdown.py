@@ -13,7 +13,7 @@ from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 from whatif.postmortem.untold import TRANSFERS, is_untold
 from whatif.postmortem.wording import joined, percents
-from whatif.report.blocks import Block, Column, DataTable, Part, StackedBars, Unit
+from whatif.report.blocks import Block, Column, DataTable, Part, StackedBars, Unit, details
 
 KEY = "breakdown"
 TITLE = "Where GPU time goes"
@@ -40,10 +40,10 @@ def section(material: Material) -> Section:
     """Bars that add up to the step, on every rank and in the mean."""
     has_device = material.findings.facts.has_device
     parts = rank_breakdowns(material.findings.graph, material.findings.baseline.schedule)
-    blocks: list[Block] = [_bars(material, parts), _table(material, parts)]
+    blocks: list[Block] = [_bars(material, parts), *details(_table(material, parts))]
     missing: list[Missing] = []
     if has_device:
-        blocks += _compute(material, parts)
+        blocks += details(*_compute(material, parts))
         missing += _unknown_phases(material)
     else:
         missing.append(
@@ -117,7 +117,7 @@ def _bars(material: Material, parts: Sequence[Breakdown]) -> StackedBars:
             Part(name=name, role=role, values=tuple(row[column] for row in rows))
             for column, (name, role) in enumerate(_names(material))
         ),
-        query=material.ask("time_by_rank").query if material.findings.facts.has_device else None,
+        query=material.ask.query("time_by_rank") if material.findings.facts.has_device else None,
     )
 
 
@@ -151,7 +151,7 @@ def _table(material: Material, parts: Sequence[Breakdown]) -> DataTable:
             for name, one in zip(_categories(material, chosen), rows, strict=True)
         ),
         left_out=len(parts) - len(chosen),
-        query=material.ask("time_by_rank").query if material.findings.facts.has_device else None,
+        query=material.ask.query("time_by_rank") if material.findings.facts.has_device else None,
     )
 
 
@@ -258,7 +258,7 @@ def _stacked(
             Part(name=name, role=role, values=tuple(int(value) for value in values))
             for name, role, values in kept
         ),
-        query=material.ask("device_time_by_class").query,
+        query=material.ask.query("kernel_classes"),
     )
 
 

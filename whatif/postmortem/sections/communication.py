@@ -32,6 +32,7 @@ from whatif.report.blocks import (
     Scatter,
     StackedBars,
     Unit,
+    details,
 )
 from whatif.report.text import numbers
 
@@ -90,11 +91,13 @@ def section(material: Material) -> Section:
             _bars(material, groups, rest_ns, rows.query),
             _group_table(groups, rows.query),
             _bandwidth_table(groups, rows.query),
-            *_scatters(sizes, labels),
-            _size_table(sizes, labels),
-            *_phases(material),
-            *_balance(material),
-            *_unknown(material),
+            *details(
+                *_scatters(sizes, labels),
+                _size_table(sizes, labels),
+                *_phases(material),
+                *_balance(material),
+                *_unknown(material),
+            ),
         ),
         missing=tuple(_missing(material, groups, sizes)),
     )

@@ -2,7 +2,7 @@
 
 from whatif.compare.blocks import blocks
 from whatif.compare.contract import Diff
-from whatif.compare.words import explained_words, match_words
+from whatif.compare.words import explained_words, gate_words, match_words
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 
@@ -32,7 +32,6 @@ def _summary(found: Diff) -> str:
     """Verdict, gate, and how far the two can be compared; B is this run."""
     told = [f"Against `{found.a.name}` (A), this run (B): {found.sentence}"]
     if found.gate is not None:
-        outcome = "passed" if found.gate.is_passed else "failed"
-        told.append(f"Gate {outcome}: {found.gate.reason}")
+        told.append(f"Gate {gate_words(found.gate)}")
     told += filter(None, [explained_words(found), match_words(found)])
     return ". ".join(f"{one[0].upper()}{one[1:]}" for one in told) + "."

@@ -30,6 +30,7 @@ from whatif.report.blocks import (
     Timeline,
     Unit,
     Words,
+    details,
 )
 from whatif.report.columns import short_name
 
@@ -53,7 +54,8 @@ def section(material: Material) -> Section:
     code = _code(material, pieces)
     blocks: list[Block] = [_by_rank(material, pieces), _timeline(material, pieces)]
     blocks += [_causes(material), _longest(material, pieces, code)]
-    blocks += [table for table in (*_shares(material, pieces), _next(material)) if table.rows]
+    more = (*_shares(material, pieces), _next(material))
+    blocks += details(*(table for table in more if table.rows))
     blocks.append(Words(paragraphs=(DEFINITION,)))
     return Section(
         key=KEY,
@@ -125,7 +127,7 @@ def _causes(material: Material) -> DataTable:
         rows=tuple(
             (words[cause], round(value), value / total_ns) for cause, value in times_ns.items()
         ),
-        query=material.ask("critical_path").query,
+        query=material.ask.query("critical_path"),
     )
 
 
@@ -160,7 +162,7 @@ def _by_rank(material: Material, pieces: PathPieces) -> StackedBars:
             )
             for cause in causes
         ),
-        query=material.ask("critical_by_rank").query,
+        query=material.ask.query("critical_by_rank"),
     )
 
 
@@ -180,7 +182,7 @@ def _timeline(material: Material, pieces: PathPieces) -> Timeline:
         about=f"From the first to the last step boundary. {how}",
         lanes=tuple(lanes),
         pieces=shown,
-        query=material.ask("critical_path").query,
+        query=material.ask.query("critical_path"),
     )
 
 
@@ -208,7 +210,7 @@ def _longest(
         ),
         rows=tuple(_longest_row(material, pieces, row, code) for row in order),
         left_out=len(pieces.task) - len(order),
-        query=material.ask("critical_path", top=LONGEST).query,
+        query=material.ask.query("critical_path", top=LONGEST),
     )
 
 
@@ -277,7 +279,7 @@ def _shares(material: Material, pieces: PathPieces) -> Iterator[DataTable]:
                 for label, value in (*rows, ("all the rest", rest_ns))
                 if value
             ),
-            query=material.ask("critical_by_module").query if key == "modules" else None,
+            query=material.ask.query("critical_by_module") if key == "modules" else None,
         )
 
 

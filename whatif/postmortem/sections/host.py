@@ -10,7 +10,7 @@ from replay.results.causes import Cause
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material, Rows
 from whatif.postmortem.tabling import column, rows_table, table, time_text, total
-from whatif.report.blocks import Block, Column, Lines, Part, StackedBars, Unit
+from whatif.report.blocks import Block, Column, Lines, Part, StackedBars, Unit, details
 
 KEY = "host"
 TITLE = "Host"
@@ -56,13 +56,15 @@ def section(material: Material) -> Section:
         summary=_summary(material, lead, loading, waits),
         blocks=(
             *_time(material),
-            *_waits(waits),
-            *_lead(material, lead),
-            *_loading(loading),
-            *_threads(material),
-            *_calls(material),
-            *_frames(frames),
-            *_overhead(overhead),
+            *details(
+                *_waits(waits),
+                *_lead(material, lead),
+                *_loading(loading),
+                *_threads(material),
+                *_calls(material),
+                *_frames(frames),
+                *_overhead(overhead),
+            ),
         ),
         missing=tuple(_missing(material, frames, overhead)),
     )

@@ -9,7 +9,17 @@ from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.host_work import OUTSIDE, task_called
 from whatif.postmortem.material import Material, Rows
 from whatif.postmortem.shares import fitted_ns, whole_ns
-from whatif.report.blocks import Block, Cell, Column, DataTable, Part, StackedBars, Unit, Words
+from whatif.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    DataTable,
+    Part,
+    StackedBars,
+    Unit,
+    Words,
+    details,
+)
 
 KEY = "idle"
 TITLE = "Idle gaps"
@@ -72,9 +82,7 @@ def section(material: Material) -> Section:
             _bars(rows),
             _causes(material, rows, by_cause, rest_ns),
             *_launch_bound(material),
-            *_gaps(material),
-            *_culprits(material),
-            *_syncs(material),
+            *details(*_gaps(material), *_culprits(material), *_syncs(material)),
         ),
         missing=tuple(_missing(material, by_cause)),
     )

@@ -36,6 +36,7 @@ from whatif.report.blocks import (
     Scatter,
     StackedBars,
     Unit,
+    details,
 )
 from whatif.report.columns import short_name
 from whatif.report.rates import flops_text
@@ -50,8 +51,6 @@ LEAST_TOLD_FRAC = 0.2
 LEAST_KNOWN_FRAC = 0.5
 """Below this share of matrix time with known FLOPs the section says what lacks."""
 TINY_NS = 10_000
-ROLES = {"collective": "comm", "memcpy": "memcpy", "memset": "memcpy"}
-"""Of classes that are no kernels; the others are roles of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +105,17 @@ def section(material: Material) -> Section:
         summary=_summary(times, judged),
         blocks=(
             _top(times),
-            *_classes(material),
-            *_roofline(judged),
-            *_rates(judged),
-            *_types(judged),
-            _lengths(material),
-            *_tails(material),
-            *_beside_comm(material),
-            *_recomputation(material),
-            *_operators(material, has_device=True),
+            *details(
+                *_classes(material),
+                *_roofline(judged),
+                *_rates(judged),
+                *_types(judged),
+                _lengths(material),
+                *_tails(material),
+                *_beside_comm(material),
+                *_recomputation(material),
+                *_operators(material, has_device=True),
+            ),
         ),
         missing=tuple(_missing(material, judged)),
     )
@@ -205,7 +206,10 @@ def _classes(material: Material) -> Iterator[Block]:
     rows = material.ask("kernel_classes")
     records = rows.dicts()
     ranks = sorted({record["rank"] for record in records})[:MOST_BARS]
-    spent = {(record["rank"], record["class"]): record["step_dur"] for record in records}
+    spent: dict[tuple[int, str], float] = {}
+    for record in records:
+        place = (record["rank"], record["class"])
+        spent[place] = spent.get(place, 0.0) + record["step_dur"]
     names = sorted(
         {record["class"] for record in records},
         key=lambda name: -sum(spent.get((rank, name), 0) for rank in ranks),
@@ -219,7 +223,7 @@ def _classes(material: Material) -> Iterator[Block]:
         parts=tuple(
             Part(
                 name=name,
-                role=ROLES.get(name, name),
+                role=name,
                 values=tuple(float(round(spent.get((rank, name), 0))) for rank in ranks),
             )
             for name in names

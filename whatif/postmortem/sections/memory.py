@@ -8,7 +8,7 @@ from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material, Rows
 from whatif.postmortem.tabling import column, rows_table, size_text, table, time_text, total
 from whatif.recorded import NOTHING_SAID
-from whatif.report.blocks import Block, Column, Lines, Part, Unit
+from whatif.report.blocks import Block, Column, Lines, Part, Unit, details
 from whatif.transforms.machine import recorded_device
 
 KEY = "memory"
@@ -31,9 +31,11 @@ def section(material: Material) -> Section:
         blocks=(
             *_peaks(peaks, device),
             *_curve(material, on_device),
-            *_held(material, on_device),
-            *_allocations(material, on_device),
-            *_calls(calls),
+            *details(
+                *_held(material, on_device),
+                *_allocations(material, on_device),
+                *_calls(calls),
+            ),
         ),
         missing=tuple(_missing(material, on_device)),
     )
@@ -41,7 +43,7 @@ def section(material: Material) -> Section:
 
 def _allocation_cost(material: Material) -> Rows | None:
     """None where no call of the runtime allocates or frees: then the replay need not be asked."""
-    kinds = set(material.ask("runtime_calls").column("kind"))
+    kinds = {row["kind"] for row in material.ask("runtime_calls").dicts()}
     return material.ask("allocation_cost") if kinds & set(MALLOC_KINDS) else None
 
 

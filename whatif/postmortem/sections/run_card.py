@@ -7,7 +7,7 @@ from whatif.parallelism import Axis, Layout, group_label, layout_of
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import counted, joined
-from whatif.report.blocks import Block, Column, DataTable, Unit, Words
+from whatif.report.blocks import Block, Column, DataTable, Unit, Words, details
 from whatif.report.rates import accelerators
 from whatif.report.text import numbers
 
@@ -39,7 +39,7 @@ def section(material: Material) -> Section:
     layout = layout_of(material.findings.graph)
     blocks: list[Block] = [
         _facts(material, layout),
-        *(table for table in (_groups(material, layout), _files(material)) if table.rows),
+        *details(*(table for table in (_groups(material, layout), _files(material)) if table.rows)),
         Words(paragraphs=("The same report again:", material.command)),
     ]
     return Section(

@@ -13,7 +13,7 @@ from whatif.postmortem.material import Material
 from whatif.postmortem.steps_told import ENOUGH_FOR_P95
 from whatif.postmortem.wording import counted
 from whatif.report.answer import GrownPart, LongStepFacts
-from whatif.report.blocks import Block, Cell, Column, DataTable, Lines, Part, Unit, Words
+from whatif.report.blocks import Block, Cell, Column, DataTable, Lines, Part, Unit, Words, details
 from whatif.report.reading import long_step_sentences
 from whatif.report.text import numbers
 
@@ -31,10 +31,7 @@ def section(material: Material) -> Section:
     notes = tuple(_notes(material))
     if notes:
         blocks.append(Words(paragraphs=notes))
-    blocks.append(_table(material))
-    long = _grown(material)
-    if long.rows:
-        blocks.append(long)
+    blocks += details(*(table for table in (_table(material), _grown(material)) if table.rows))
     return Section(
         key=KEY,
         title=TITLE,
@@ -99,7 +96,7 @@ def _strip(material: Material) -> Lines:
             for long in material.findings.run.long_steps
         ),
         has_points=True,
-        query=material.ask("steps").query,
+        query=material.ask.query("steps"),
     )
 
 
@@ -161,7 +158,7 @@ def _table(material: Material) -> DataTable:
         ),
         rows=tuple(map(row, shown)),
         left_out=len(steps_ns) - len(shown),
-        query=material.ask("steps").query,
+        query=material.ask.query("steps"),
     )
 
 

@@ -12,6 +12,7 @@ from replay.results.stragglers import NOT_RESOLVED, RankLateness
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.host_work import task_called
 from whatif.postmortem.material import Material, Rows
+from whatif.postmortem.path_timeline import ROLES
 from whatif.postmortem.shares import whole_ns
 from whatif.report.blocks import (
     Block,
@@ -21,6 +22,7 @@ from whatif.report.blocks import (
     StackedBars,
     Unit,
     Words,
+    details,
 )
 from whatif.report.reading import late_by, late_sentences, why_late
 
@@ -35,16 +37,6 @@ WORK_SHOWN = 12
 LEAST_FRAC = 0.005
 """Ranks that cost less than this part of the worst are not drawn."""
 BELOW_CLOCKS = "below the clocks"
-ROLES: Mapping[Cause, str] = {
-    Cause.HOST: "host",
-    Cause.INPUT: "other",
-    Cause.COMPUTE: "compute",
-    Cause.COPIES: "memcpy",
-    Cause.TRANSFER: "comm",
-    Cause.WAIT: "wait",
-    Cause.UNKNOWN: "idle",
-}
-"""Colours of the causes."""
 
 Row = Mapping[str, Any]
 
@@ -109,10 +101,12 @@ def _blocks(material: Material) -> Iterator[Block]:
     yield from _costs(material)
     yield _ranks(material)
     yield from _pairs(matrix)
-    yield from _groups(matrix)
-    yield from _reasons(material)
-    yield from _slower(material)
-    yield from _calls(material)
+    yield from details(
+        *_groups(matrix),
+        *_reasons(material),
+        *_slower(material),
+        *_calls(material),
+    )
     yield from _outside(material)
 
 
@@ -142,7 +136,7 @@ def _costs(material: Material) -> Iterator[StackedBars]:
             )
             for place, cause in enumerate(causes)
         ),
-        query=material.ask("wait_matrix", limit=1).query,
+        query=material.ask.query("wait_matrix"),
     )
 
 
@@ -154,7 +148,6 @@ def _cost_by_cause(row: RankLateness, causes: Sequence[Cause]) -> tuple[int, ...
 def _ranks(material: Material) -> DataTable:
     rows = material.findings.run.late.ranks
     files = {file.rank: file for file in material.findings.facts.files}
-    everywhere = material.ask("late_ranks", limit=1, first_step=None, last_step=None)
     return DataTable(
         key="stragglers.ranks",
         title="Who comes last",
@@ -197,7 +190,7 @@ def _ranks(material: Material) -> DataTable:
             )
             for row in rows[:RANKS_SHOWN]
         ),
-        query=everywhere.query,
+        query=material.ask.query("late_ranks", first_step=None, last_step=None),
         left_out=max(len(rows) - RANKS_SHOWN, 0),
     )
 
@@ -223,6 +216,7 @@ def _pairs(matrix: Rows) -> Iterator[DataTable]:
                 (f"rank {rank}", *(found.get((rank, other)) for other in late)) for rank in ranks
             ),
             query=matrix.query,
+            is_map=True,
         )
         return
     pairs = sorted(found.items(), key=lambda item: (-item[1], item[0]))

@@ -6,8 +6,9 @@ from ingest.vocab import EdgeKind, Evidence
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import percent
+from whatif.report.advice import ABSENT_MEMBERS
 from whatif.report.answer import JudgedFacts, TrustFacts
-from whatif.report.blocks import Block, Column, DataTable, Unit, Words
+from whatif.report.blocks import Block, Column, DataTable, Unit, Words, details
 from whatif.report.columns import short_name
 from whatif.report.cross_rank import absent_lines, clock_lines, desync_lines, skew_lines
 from whatif.report.text import numbers
@@ -30,16 +31,16 @@ def section(material: Material) -> Section:
     """Grade with its reasons, figures behind it, and what to record to do better."""
     trust = material.answer.trust
     blocks: list[Block] = [Words(paragraphs=tuple(_reasons(material)))]
-    blocks += [_figures(material), _quality(material), _clocks(material)]
-    blocks += [*_judged(material), _edges(material)]
-    blocks += [table for table in (_places(trust), _issues(material)) if table.rows]
+    blocks += [_figures(material), *details(_quality(material), _clocks(material))]
+    blocks += details(*_judged(material), _edges(material))
+    blocks += details(*(table for table in (_places(trust), _issues(material)) if table.rows))
     return Section(
         key=KEY,
         title=TITLE,
         summary=f"Grade {trust.grade}: the strict replay is {trust.strict_error_frac:+.1%} off the "
         f"measured step, {percent(trust.explained_frac)} of the critical path has a known cause.",
         blocks=tuple(blocks),
-        missing=tuple(_missing(trust)),
+        missing=tuple(_missing(material)),
     )
 
 
@@ -57,11 +58,20 @@ def _reasons(material: Material) -> Iterator[str]:
         yield sentence[0].upper() + sentence[1:] + "."
 
 
-def _missing(trust: TrustFacts) -> Iterator[Missing]:
+def _missing(material: Material) -> Iterator[Missing]:
     """What the recording lacks, and the profiler's option that supplies it."""
-    for sentence in trust.advice:
+    left_out = _left_out(material)
+    for sentence in material.answer.trust.advice:
         what, _, how = sentence.partition(": ")
+        if sentence == ABSENT_MEMBERS and left_out:
+            how = f"leave --ranks out: the files of rank {numbers(left_out)} are there"
         yield Missing(what=what, how=how)
+
+
+def _left_out(material: Material) -> list[int]:
+    """Ranks that have a file and do not count, by --ranks."""
+    with_files = {source.rank for source in material.sources if source.rank is not None}
+    return sorted(with_files.difference(material.answer.trace.ranks))
 
 
 def _figures(material: Material) -> DataTable:
@@ -119,7 +129,7 @@ def _figure_rows(material: Material) -> Iterator[tuple[str, str, str]]:
         yield (
             "members of collectives matched",
             f"{facts.members_matched:,} of {facts.members:,}",
-            "over files; the others have no partner in these files",
+            "over ranks; the others have no partner among those that count",
         )
         yield (
             "collectives with every member",
@@ -150,6 +160,8 @@ def _file_rows(material: Material) -> Iterator[tuple[str, str, str]]:
     trace, facts, graph = material.answer.trace, material.findings.facts, material.findings.graph
     of = f" of {trace.world_size}" if trace.world_size else ", size of the job not recorded"
     yield ("ranks found", f"{len(trace.ranks)}{of}", numbers(list(trace.ranks)))
+    if left_out := _left_out(material):
+        yield ("ranks left out", numbers(left_out), "by --ranks: their files are there")
     guessed = [file.rank for file in facts.files if file.rank_source != RECORDED_RANK]
     if guessed:
         yield ("rank not recorded", numbers(guessed), "told by file name or order")

@@ -57,7 +57,7 @@ def _bar(material: Material) -> StackedBars:
             for name, role, value in zip(names, roles, values, strict=True)
             if value
         ),
-        query=material.ask("time_by_rank").query if material.findings.facts.has_device else None,
+        query=material.ask.query("time_by_rank") if material.findings.facts.has_device else None,
     )
 
 

@@ -20,6 +20,7 @@ from whatif.report.blocks import (
     Ranges,
     Unit,
     Words,
+    details,
 )
 from whatif.report.columns import to_type
 from whatif.report.levers import LeverFacts, MovedFacts, moved_facts
@@ -69,7 +70,7 @@ def section(material: Material) -> Section:
     rows = _what_ifs(material)
     if rows:
         blocks += [_ranges(material, rows), _table(rows)]
-    blocks += [_bounds(material), *_assumptions(material), *_no_effect(material)]
+    blocks += details(_bounds(material), *_assumptions(material), *_no_effect(material))
     return Section(
         key=KEY,
         title=TITLE,

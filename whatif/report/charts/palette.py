@@ -52,7 +52,15 @@ ROLES = {
     "elementwise": Tone("#b8326b", "#f07ba6"),
     "reduction": Tone("#0a7890", "#4cc3dc"),
     "embedding": Tone("#7a5213", "#cf9a52"),
+    "forward": Tone("#0a7890", "#4cc3dc"),
+    "backward": Tone("#5b3fb5", "#a493f5"),
     "optimizer": Tone("#56720b", "#a8cc4b"),
+    "runtime": Tone("#7a5213", "#cf9a52"),
+    "python": Tone("#b8326b", "#f07ba6"),
+    "input": Tone("#a87400", "#e3b341"),
+    "allocated": Tone("#2166ac", "#5aa0e0"),
+    "reserved": Tone("#6f7780", "#8d97a3"),
+    "rise": Tone("#c8500a", "#ee8a3c"),
     "up": Tone("#c8500a", "#ee8a3c"),
     "down": Tone("#2166ac", "#5aa0e0"),
 }
@@ -68,7 +76,6 @@ ALIASES = {
     "memset": "memcpy",
     "device": "compute",
     "kernel": "compute",
-    "data_loader": "host",
     "launch": "host",
 }
 """Other words for the same role."""

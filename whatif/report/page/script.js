@@ -22,17 +22,25 @@ function addTools() {
     name();
   };
   name();
-  const sections = all("details.section");
-  if (sections.length) {
-    const fold = make("button", { type: "button", id: "fold", textContent: "Fold all" });
-    fold.onclick = () => {
-      const isOpen = sections.some((one) => one.open);
-      sections.forEach((one) => { one.open = !isOpen; });
-      fold.textContent = isOpen ? "Unfold all" : "Fold all";
-    };
-    tools.append(fold);
-  }
+  addFold(tools, "fold", all("details.section"), "sections");
+  addFold(tools, "fold-details", all("details.detail"), "details");
   tools.append(theme);
+}
+
+function addFold(tools, id, boxes, word) {
+  if (!boxes.length) return;
+  const fold = make("button", { type: "button", id });
+  const isOpen = () => boxes.some((one) => one.open);
+  const name = () => { fold.textContent = `${isOpen() ? "Fold" : "Open"} ${word}`; };
+  fold.onclick = () => {
+    const wasOpen = isOpen();
+    boxes.forEach((one) => { one.open = !wasOpen; });
+    name();
+  };
+  // Boxes are also opened one by one; `toggle` does not bubble.
+  document.addEventListener("toggle", name, true);
+  name();
+  tools.append(fold);
 }
 
 function valueOf(row, at) {

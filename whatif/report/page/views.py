@@ -66,6 +66,7 @@ class TableView:
     left_out: int
     query: Query | None
     has_filter: bool
+    is_detail: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ class ChartView:
     remark: str
     data: TableView
     query: Query | None
+    is_detail: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,7 @@ def table_view(table: DataTable, most: int) -> TableView:
         left_out=table.left_out + len(table.rows) - len(shown),
         query=table.query,
         has_filter=len(shown) >= FILTER_FROM,
+        is_detail=table.is_detail,
     )
 
 
@@ -208,4 +211,5 @@ def _chart_view(chart: Chart) -> ChartView:
         remark=drawn.remark,
         data=table_view(table_of(chart), MOST_DATA_ROWS),
         query=getattr(chart, "query", None),
+        is_detail=chart.is_detail,
     )

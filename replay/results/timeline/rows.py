@@ -9,9 +9,9 @@ import numpy as np
 
 from ingest.store import Store
 from replay.graph.arrays import Int64, Lane
-from replay.results.trace_events import Texts, text_of
+from replay.results.timeline.events import Texts, text_of
 
-SQL = Path(__file__).with_name("sql")
+SQL = Path(__file__).parents[1] / "sql"
 _DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
