@@ -99,7 +99,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """That makes the report again, paths as given."""
     verdict: Verdict
     findings: tuple[Finding, ...]
-    """The biggest saving first; bounds after what a run can reach, then what has no saving."""
+    """The biggest saving first; then bounds, what has no saving, and guesses."""
     sections: tuple[Section, ...]
     failed: tuple[tuple[str, str], ...] = ()
     """Files that could not be read, and why; nothing here counts them."""

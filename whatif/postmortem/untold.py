@@ -7,6 +7,7 @@ import numpy as np
 from ingest.vocab import CollectiveKind
 from replay.graph.arrays import Bool, Float64, TaskGraph
 from replay.graph.outside import incomplete
+from whatif.levers import HOST_LINK, NODE_LINK
 from whatif.postmortem.group_links import group_links, key_of
 from whatif.postmortem.material import Material
 from whatif.report.levers import LeverFacts
@@ -20,7 +21,7 @@ MOST_FRAC = 0.5
 """Of all time in transfers: with so much of it in doubt nothing is said of how it divides."""
 TRANSFERS = "transfers or waiting for ranks without files"
 """What the part is called where the two cannot be told apart."""
-LINKS = frozenset({"network", "NVLink or xGMI", "network between nodes", "overlap with compute"})
+LINKS = frozenset({"network", "NVLink or xGMI", NODE_LINK, HOST_LINK, "overlap with compute"})
 """Levers that are about transfers."""
 
 

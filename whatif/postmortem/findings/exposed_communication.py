@@ -1,6 +1,7 @@
 """Transfers of collectives that no compute hides."""
 
 from ingest.units import format_ms
+from whatif.levers import HOST_LINK, NODE_LINK
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings.saving import Told, best, finding, is_worth, twice
 from whatif.postmortem.material import Material
@@ -10,7 +11,7 @@ from whatif.postmortem.wording import percent
 LEAST_FRAC = 0.05
 """Of the step. Links twice as fast save at most half of it: 2.5 %, where two runs of one job differ
 by 1 %."""
-LINKS = ("NVLink or xGMI", "network between nodes")
+LINKS = ("NVLink or xGMI", NODE_LINK, HOST_LINK)
 ANY_LINK = "network"
 OVERLAP = "overlap with compute"
 

@@ -1,6 +1,6 @@
 """What a finding's action would save, by a replay, and how far that can be relied on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ingest.units import format_ms
@@ -33,6 +33,8 @@ class Told:
     evidence: str
     query: Query | None
     action: str
+    known_errors: tuple[str, ...] = ()
+    """Of the model of a change that is no lever."""
 
 
 def twice(material: Material, what: str) -> MovedFacts | None:
@@ -87,8 +89,9 @@ def finding(
         most: no more confidence than this.
         why: reason for `most`, where it is not high.
     """
-    confidence, reason = _judged(material, moved)
     known = _known(material, moved)
+    errors = told.known_errors if known is None else known.known_errors
+    confidence, reason = _judged(material, moved, errors)
     if _ORDER.index(most) > _ORDER.index(confidence):
         confidence, reason = most, why
     return Finding(
@@ -109,7 +112,7 @@ def finding(
         predicted_low_ns=None if moved is None else moved.low_ns,
         predicted_high_ns=None if moved is None else moved.high_ns,
         is_bound=is_bound(known),
-        not_in_range="" if moved is None else "; ".join(not_in_range(material, known)),
+        not_in_range="" if moved is None else "; ".join(not_in_range(material, errors)),
     )
 
 
@@ -118,18 +121,19 @@ def is_bound(known: Lever | None) -> bool:
     return known is not None and A_BOUND in known.known_errors
 
 
-def not_in_range(material: Material, known: Lever | None) -> Iterator[str]:
+def not_in_range(material: Material, known_errors: Sequence[str]) -> Iterator[str]:
     """What the printed range of a saving lacks: it is told beside it."""
     if len(material.findings.baseline.measured.per_step_ns) == 1:
         yield "one step: no spread"
-    if known is not None:
-        yield from known.known_errors
+    yield from known_errors
 
 
 _ORDER = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 
 
-def _judged(material: Material, moved: MovedFacts | None) -> tuple[Confidence, str]:
+def _judged(
+    material: Material, moved: MovedFacts | None, known_errors: Sequence[str]
+) -> tuple[Confidence, str]:
     """By the range, then by the grade, the models that the what-if used, and the steps."""
     grade = material.answer.trust.grade
     if grade == "D":
@@ -138,9 +142,8 @@ def _judged(material: Material, moved: MovedFacts | None) -> tuple[Confidence, s
         return Confidence.LOW, "the low end of its range is no more than noise"
     if grade not in SURE_GRADES:
         return Confidence.MEDIUM, f"the replay has grade {grade}: {_reason(material)}"
-    known = _known(material, moved)
-    if known is not None and known.known_errors:
-        return Confidence.MEDIUM, f"known error of the model: {known.known_errors[0]}"
+    if known_errors:
+        return Confidence.MEDIUM, f"known error of the model: {known_errors[0]}"
     unsure = "" if moved is None else _unsure(material, moved)
     if unsure:
         return Confidence.MEDIUM, unsure

@@ -64,9 +64,9 @@ def _bar(material: Material) -> StackedBars:
 def _table(found: Sequence[Finding]) -> DataTable:
     return DataTable(
         key=f"{KEY}.findings",
-        title="Findings, the biggest saving first",
+        title="Findings, what to act on first",
         about="Each saving is the replay of its what-if alone; they do not add up. Bounds, which "
-        "no run reaches, come after what a run can reach.",
+        "no run reaches, come after what a run can reach, and guesses last.",
         columns=COLUMNS,
         rows=tuple(
             (

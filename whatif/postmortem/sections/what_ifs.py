@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ingest.units import format_ms
-from whatif.levers import LEAST_SAVING, Lever
+from whatif.levers import HOST_LINK, LEAST_SAVING, NODE_LINK, Lever
 from whatif.postmortem.conclusion import leading, moved_by, told
 from whatif.postmortem.contract import Finding, Missing, Section
 from whatif.postmortem.findings.saving import is_bound, not_in_range
@@ -33,7 +33,8 @@ TOGETHER = 3
 KINDS = {
     "network": "communication",
     "NVLink or xGMI": "communication",
-    "network between nodes": "communication",
+    NODE_LINK: "communication",
+    HOST_LINK: "communication",
     "overlap with compute": "communication",
     "host": "host",
     "launch calls": "host",
@@ -102,10 +103,19 @@ def _summary(material: Material) -> str:
     if not knobs or (first is not None and _is_same(first, knobs[0])):
         return f"{asked}{acted}".rstrip()
     best = predicted(step_ns, knobs[0])
+    lacks = "; ".join(_lacking(material, knobs[0]))
+    if lacks:
+        best += f" (not in the ranges: {lacks})"
     return (
         f"{asked}{acted}Of the generic knobs most would come from "
         f"{_words(material, knobs[0])}: {best}."
     )
+
+
+def _lacking(material: Material, moved: MovedFacts) -> Iterator[str]:
+    """What the ranges of a lever do not hold."""
+    known = _lever(material, moved)
+    yield from not_in_range(material, () if known is None else known.known_errors)
 
 
 def _is_same(found: Finding, moved: MovedFacts) -> bool:
@@ -136,7 +146,7 @@ def _of_lever(material: Material, lever: LeverFacts) -> _WhatIf:
         kind=kind,
         moved=moved,
         lever=lever,
-        lacks="; ".join(not_in_range(material, known)),
+        lacks="; ".join(_lacking(material, moved)),
     )
 
 
