@@ -33,7 +33,7 @@ SAME = (
 )
 """Table and column of the report, column of its SQL, and what the latter is multiplied by."""
 READ_TABLES = """() => Object.fromEntries(
-  [...document.querySelectorAll("figure.table")].map(figure => [figure.id, {
+  [...document.querySelectorAll("figure.table")].map(figure => [figure.closest("[id]").id, {
     heads: [...figure.querySelectorAll("thead th")].map(head => head.textContent),
     rows: [...figure.querySelectorAll("tbody tr")].map(row => [...row.cells].map(
       cell => cell.dataset.v === undefined ? null : Number(cell.dataset.v))),
