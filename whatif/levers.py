@@ -13,6 +13,7 @@ from replay.results.fidelity import Baseline
 from whatif.many import Outcome, Ranges, outcomes
 from whatif.scenario import Scenario
 from whatif.study import readings_of
+from whatif.topology import is_on_hosts
 from whatif.transforms.cuda_graphs import CudaGraphs
 from whatif.transforms.host_scale import MOST as FASTEST_HOST
 from whatif.transforms.host_scale import HostScale
@@ -34,6 +35,9 @@ LIMITLESS = 1_000_000
 """So many times as fast that only latency is left of a transfer."""
 LAUNCHES = "class:host,name:*aunch*"
 """The calls that give work to the device (CUDA and HIP, kernels and graphs)."""
+NODE_LINK = "network between nodes"
+HOST_LINK = "network of gloo"
+"""What `--net` is where all collectives run on CPU threads: on one node too."""
 UNCHANGED = Scenario()
 
 
@@ -170,7 +174,7 @@ def _candidates(graph: TaskGraph) -> Iterator[_Candidate]:
         words = "transfers free (waiting for others stays)"
         yield _Candidate("network", network, (*twice, *limit), words)
         yield _Candidate("NVLink or xGMI", _by_speed(_nvlink))
-        yield _Candidate("network between nodes", _by_speed(_net))
+        yield _Candidate(HOST_LINK if is_on_hosts(graph) else NODE_LINK, _by_speed(_net))
         hidden = "transfers hidden under compute as far as that goes"
         yield _Candidate("overlap with compute", {Strength.LIMIT: PerfectOverlap()}, (), hidden)
     busy = _classes(graph)

@@ -129,6 +129,8 @@ def find_topology(
     """Places of the ranks of the recorded run as far as the trace tells, and how it does."""
     joins = device.scale_up.joins if device and device.scale_up else None
     gpus, told = _gpus_per_node(graph, recorded, joins)
+    if recorded.gpus_per_node is None and is_on_hosts(graph):
+        told = "collectives run on the hosts (gloo): the network stands for every transfer"
     if device is None or joins is None or joins <= gpus or shape_of(device) == Shape.PAIRS:
         return Topology(gpus_per_node=gpus, domain_gpus=gpus, told=told)
     told = f"{told}; the link joins {joins} GPUs ({device.name}, catalog)"
@@ -148,6 +150,12 @@ def topology_of(said: TopologyFile, name: str) -> Topology:
         rails=said.rails,
         oversubscription=said.oversubscription,
     )
+
+
+def is_on_hosts(graph: TaskGraph) -> bool:
+    """All collectives run on CPU threads (gloo, MPI): which ranks share a node moves none."""
+    calls = graph.collectives
+    return bool(len(calls.kind)) and bool(calls.on_host.all())
 
 
 def _gpus_per_node(graph: TaskGraph, recorded: Recorded, joins: int | None) -> tuple[int, str]:

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from ingest.pipeline import IngestOptions
+from ingest.units import format_ms
 from replay import api
 from whatif.postmortem.contract import Report
 from whatif.report.blocks import Block, DataTable, Lines, Part, StackedBars, Words
 from whatif.report.charts.palette import ALIASES, ROLES
+from whatif.scenario import Scenario
+from whatif.transforms.stragglers import NoStragglers
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT.parent / "shared" / "traces"
@@ -170,3 +173,16 @@ def test_a_part_of_the_run_is_told_of_that_part_alone() -> None:
 def block_rows(blocks: tuple[Block, ...], key: str) -> tuple[tuple[object, ...], ...]:
     (table,) = [one for one in blocks if isinstance(one, DataTable) and one.key == key]
     return table.rows
+
+
+def test_what_leads_is_predicted_as_by_every_other_command() -> None:
+    made = report(SAMPLE)
+    first = made.findings[0]
+    assert (first.key, first.flag) == ("straggler", "--no-stragglers")
+    scenario = Scenario(transforms=(NoStragglers(),))
+    told = api.analyse([SAMPLE], scenario, options=WITHOUT_CACHE).prediction
+    assert told is not None
+    assert (first.predicted_ns, first.predicted_low_ns, first.predicted_high_ns) == (
+        told.step_ns, told.low_ns, told.high_ns,
+    )  # fmt: skip
+    assert f"predicted {format_ms(told.step_ns)}" in made.verdict.sentence

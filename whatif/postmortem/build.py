@@ -1,6 +1,7 @@
 """Material -> report: the sections in their order."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from whatif.postmortem.conclusion import verdict
 from whatif.postmortem.contract import Report, Section
@@ -45,6 +46,7 @@ SECTIONS: tuple[Callable[[Material], Section], ...] = (
 def build_report(material: Material, *, program: str) -> Report:
     """The whole report of a run."""
     found = findings(material)
+    material = replace(material, found=found)
     said = verdict(material, found)
     first = page_one.section(material, said, found)
     sections = (first, *(section(material) for section in SECTIONS))

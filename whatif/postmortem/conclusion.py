@@ -1,4 +1,4 @@
-"""The verdict: a run in one sentence, its biggest lever, and what that would not mend."""
+"""The verdict: a run in one sentence, its biggest finding, and what that would not mend."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,8 @@ from whatif.postmortem.contract import Confidence, Finding, Verdict
 from whatif.postmortem.findings.rules import RISKS
 from whatif.postmortem.material import Material
 from whatif.postmortem.steps_told import spread_words
-from whatif.postmortem.wording import LEAST_TOLD, counted, joined, predicted, times, whole_percents
+from whatif.postmortem.untold import TRANSFERS, is_untold, judged_levers
+from whatif.postmortem.wording import LEAST_TOLD, counted, joined, percents, predicted, times
 from whatif.report.answer import Parts
 from whatif.report.levers import MovedFacts
 
@@ -19,7 +20,7 @@ BOUND_MARGIN = 0.15
 NAMED_FRAC = 0.5
 """A cause of idle time is named where at least this part of it is the cause's."""
 LEFT_FRAC = 0.05
-"""What is left of a step under the biggest lever is told from this share on."""
+"""What is left of a step without the biggest finding is told from this share on."""
 BOUND_WORDS = {
     "device": "bound by GPU compute",
     "host": "host-bound",
@@ -47,6 +48,7 @@ HOST_PARTS = ("CPU work", "waiting for collectives", "copies", "other waiting")
 IDLE_WORDS = {"short": "short gaps", "sync_drain": "after waits of the host"}
 """Causes of idle time whose names do not read as words."""
 DISTRUSTED = "D"
+UNTOLD = "which of the two cannot be told: record all ranks"
 
 
 def verdict(material: Material, found: Sequence[Finding]) -> Verdict:
@@ -85,16 +87,24 @@ def bound_words(material: Material) -> str:
     first, second = sorted(sides.values(), reverse=True)[:2]
     if first < BOUND_FRAC or first - second < BOUND_MARGIN:
         told = [
-            f"{WORDS[Cause[name.upper()]]} {frac:.0%}"
+            f"{_cause(material, name)} {frac:.0%}"
             for name, frac in _largest(material)
             if frac >= LEAST_TOLD
         ]
         return f"bound by a mix ({joined(told)} of the critical path)"
+    if reading.bound_by == "communication" and is_untold(material):
+        return f"bound by {TRANSFERS} ({UNTOLD})"
     if reading.bound_by == "straggler" and reading.stragglers:
         return f"bound by a straggler, rank {reading.stragglers[0].rank}"
     if reading.bound_by == "host" and not material.findings.facts.has_device:
         return "CPU-bound"
     return BOUND_WORDS[reading.bound_by]
+
+
+def _cause(material: Material, name: str) -> str:
+    if name == "transfer" and is_untold(material):
+        return f"{TRANSFERS} ({UNTOLD})"
+    return WORDS[Cause[name.upper()]]
 
 
 def _largest(material: Material) -> list[tuple[str, float]]:
@@ -107,11 +117,11 @@ def _largest(material: Material) -> list[tuple[str, float]]:
 def _sentences(material: Material, slow: Sequence[Finding]) -> Iterator[str]:
     yield from _warnings(material)
     yield _where_it_goes(material)
-    leading = _leading(slow)
-    if leading is not None and leading.saving_ns is not None:
-        yield _biggest(material, leading)
-    elif leading is not None:
-        yield f"{_capital(leading.insight)}."
+    first = leading(slow)
+    if first is not None and first.saving_ns is not None:
+        yield f"Biggest finding to act on: {told(material, first)}."
+    elif first is not None:
+        yield f"{_capital(first.insight)}."
     elif not _is_known(material):
         yield _unknown(material)
     else:
@@ -140,8 +150,13 @@ def _unknown(material: Material) -> str:
     return f"No bottleneck is named: {why}{f'; it lacks {lacks}' if lacks else ''}."
 
 
-def _leading(slow: Sequence[Finding]) -> Finding | None:
-    """The biggest saving that is more than a guess; where all are guesses, the biggest."""
+def leading(found: Sequence[Finding]) -> Finding | None:
+    """The biggest saving that is more than a guess and that a run can reach.
+
+    Where there is none, the first of the bounds and of what has no saving; where all are guesses,
+    the biggest.
+    """
+    slow = [one for one in found if one.key not in RISKS]
     sure = [one for one in slow if one.confidence is not Confidence.LOW]
     return next(iter(sure or slow), None)
 
@@ -163,11 +178,10 @@ def _warnings(material: Material) -> Iterator[str]:
 def _where_it_goes(material: Material) -> str:
     base = material.answer.baseline
     values = part_values(material.answer.breakdown.baseline)
-    shares = whole_percents(values)
     parts = [
-        f"{share}% {name}{_idle_cause(material) if name == 'idle' else ''}"
-        for share, name, value in zip(shares, part_names(material), values, strict=True)
-        if value and share
+        f"{share} {name}{_idle_cause(material) if name == 'idle' else ''}"
+        for share, name in zip(percents(values), part_names(material), strict=True)
+        if share
     ]
     noun = "Step" if material.findings.graph.steps_recorded else "Recording (no steps)"
     bound = bound_words(material)
@@ -188,22 +202,40 @@ def _idle_cause(material: Material) -> str:
     return f" ({IDLE_WORDS.get(cause, cause.replace('_', ' '))})"
 
 
-def _biggest(material: Material, first: Finding) -> str:
-    """The what-if of a finding, by its replay."""
-    assert first.saving_ns is not None, "asked for where there is one"
-    assert first.saving_low_ns is not None, "a saving has a range"
-    assert first.saving_high_ns is not None, "a saving has a range"
-    ends = (first.saving_low_ns, first.saving_ns, first.saving_high_ns)
+def told(material: Material, first: Finding) -> str:
+    """The what-if of a finding by its replay, and what the ranges do not hold."""
     sure = "" if first.confidence is Confidence.HIGH else f", {first.confidence} confidence"
-    what = first.what_if or first.flag
-    return f"Biggest lever: {what}, {predicted(material.levers.step_ns, ends)}{sure}."
+    lacks = f" (not in the ranges: {first.not_in_range})" if first.not_in_range else ""
+    moved = moved_by(first, material.levers.step_ns)
+    step = predicted(material.levers.step_ns, moved, is_bound=first.is_bound)
+    return f"{first.what_if or first.flag}, {step}{lacks}{sure}"
+
+
+def moved_by(found: Finding, step_ns: int) -> MovedFacts:
+    """The what-if of a finding that has a saving, as a lever is told."""
+    assert found.predicted_ns is not None, "asked for where there is one"
+    assert found.predicted_low_ns is not None, "a prediction has a range"
+    assert found.predicted_high_ns is not None, "a prediction has a range"
+    assert found.saving_ns is not None, "what is predicted has a saving"
+    assert found.saving_low_ns is not None, "a saving has a range"
+    assert found.saving_high_ns is not None, "a saving has a range"
+    return MovedFacts(
+        flag=found.flag,
+        step_ns=found.predicted_ns,
+        low_ns=found.predicted_low_ns,
+        high_ns=found.predicted_high_ns,
+        saving_ns=found.saving_ns,
+        saving_low_ns=found.saving_low_ns,
+        saving_high_ns=found.saving_high_ns,
+        saving_frac=found.saving_ns / step_ns if step_ns else 0.0,
+    )
 
 
 def _healthy(material: Material) -> str:
     """What is left to do where nothing is wrong."""
     sentence = "No bottleneck found"
     best = max(
-        (lever.twice or lever.limit for lever in material.levers.levers),
+        (lever.twice or lever.limit for lever in judged_levers(material)),
         key=lambda moved: moved.saving_ns,
         default=None,
     )
@@ -221,11 +253,11 @@ def _named(material: Material, moved: MovedFacts) -> str:
 
 
 def _not_fixed(material: Material, slow: Sequence[Finding]) -> str:
-    """What is left of the step under the biggest lever, and which findings stay."""
-    leading = _leading(slow)
-    if leading is None or material.replays is None:
+    """What is left of the step without the biggest finding, and which findings stay."""
+    first = leading(slow)
+    if first is None or material.replays is None:
         return ""
-    lever = material.replays.known(leading.flag)
+    lever = material.replays.known(first.flag)
     left = None if lever is None else material.replays.study(lever.changes)
     if left is None:
         return ""

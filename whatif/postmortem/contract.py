@@ -65,15 +65,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     it."""
     what_if: str = ""
     """The same in words; empty where nothing was replayed."""
+    predicted_ns: int | None = None
+    """Step under the what-if, with the range that `replay TRACE FLAG` gives it."""
+    predicted_low_ns: int | None = None
+    predicted_high_ns: int | None = None
+    is_bound: bool = False
+    """The what-if is one that no run reaches: the saving is the most that there is."""
+    not_in_range: str = ""
+    """What the ranges do not hold: known errors of the models, steps that were not recorded."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Page one in a sentence."""
 
     sentence: str
-    """Step, where it goes, the biggest lever with its range; or `no bottleneck found`."""
+    """Step, where it goes, the biggest finding to act on with its ranges; or `no bottleneck
+    found`."""
     not_fixed: str
-    """What the biggest lever would not mend; empty where there is none."""
+    """What acting on the biggest finding would not mend; empty where there is none."""
     is_healthy: bool
     """No finding saves more than noise."""
 
@@ -90,7 +99,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """That makes the report again, paths as given."""
     verdict: Verdict
     findings: tuple[Finding, ...]
-    """The biggest saving first."""
+    """The biggest saving first; then bounds, what has no saving, and guesses."""
     sections: tuple[Section, ...]
     failed: tuple[tuple[str, str], ...] = ()
     """Files that could not be read, and why; nothing here counts them."""

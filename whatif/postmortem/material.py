@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from whatif.compare.contract import Diff
+from whatif.postmortem.contract import Finding
 from whatif.postmortem.replays import Replays
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.answer import Answer
@@ -84,3 +85,5 @@ class Material:
     """What was said of the recorded machine."""
     comparison: Diff | None = None
     """Against a baseline, as B; None where none was given."""
+    found: tuple[Finding, ...] = ()
+    """What the rules found, in their order; empty while they are asked."""

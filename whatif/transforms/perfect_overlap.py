@@ -17,6 +17,8 @@ from whatif.transforms.rewire import (
 )
 from whatif.transforms.select import is_compute
 
+A_BOUND = "a bound, which no run reaches: not judged"
+
 
 class PerfectOverlap(
     Struct,
@@ -51,7 +53,7 @@ class PerfectOverlap(
             ),
             label=label,
             context=context,
-            known_errors=("a bound, which no run reaches: not judged",),
+            known_errors=(A_BOUND,),
             assumptions=(
                 "perfect overlap is an upper bound: compute goes on without the data that "
                 "transfers bring; only the transfers' own time and order limit the step",

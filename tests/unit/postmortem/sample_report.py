@@ -306,7 +306,7 @@ def sample_report() -> Report:
         command="replay report 'runs/nanogpt <8 ranks>' -o report.html",
         verdict=Verdict(
             sentence="Step 50.23 ms (p95 74.00). 62 % compute, 18 % exposed communication, 18 % "
-            "idle (host late), 2 % copies. Biggest lever: no stragglers, predicted 43.00-49.00 ms "
+            "idle (host late), 2 % copies. To act on: no stragglers, predicted 43.00-49.00 ms "
             "(1.02-1.16x).",
             not_fixed="It would not mend the long step 12, which waits for its data loader.",
             is_healthy=False,

@@ -93,7 +93,7 @@ def test_without_a_device_the_parts_are_those_of_the_host() -> None:
     material = replace(material, findings=replace(material.findings, facts=facts))
     made = breakdown.section(material)
     assert made.title == "Where CPU time goes"
-    assert "100% CPU work" in made.summary
+    assert "100.0% CPU work" in made.summary
     assert "no GPU rows" in made.missing[0].what
 
 

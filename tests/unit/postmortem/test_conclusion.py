@@ -11,7 +11,8 @@ from whatif.postmortem.conclusion import bound_words, verdict
 from whatif.postmortem.contract import Confidence, Verdict
 from whatif.postmortem.findings.rules import findings
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import percent, predicted, whole_percents
+from whatif.postmortem.wording import percent, percents, predicted
+from whatif.report.levers import MovedFacts
 
 
 def said(material: Material) -> Verdict:
@@ -34,19 +35,19 @@ def test_a_healthy_run_says_so_and_has_nothing_left_to_mend() -> None:
     found = said(material_of(one_rank(kernels=4)))
     assert found.is_healthy
     assert found.not_fixed == ""
-    assert "bound by GPU compute: 100% compute. No bottleneck found" in found.sentence
+    assert "bound by GPU compute: 100.0% compute. No bottleneck found" in found.sentence
 
 
 def test_a_straggler_is_told_with_its_step_its_range_and_what_stays() -> None:
     found = said(material_of(training(slow={1: 1.5})))
     assert not found.is_healthy
     assert found.sentence.startswith("Step 30.")
-    assert "Biggest lever: no stragglers" in found.sentence
+    assert "Biggest finding to act on: no stragglers" in found.sentence
     assert re.search(r"predicted 20\.\d\d ms", found.sentence)
     assert re.match(r"Left of the step then: 20\.00 ms compute \(99%\)", found.not_fixed)
 
 
-def test_shares_of_the_sentence_add_up_to_100_percent() -> None:
+def test_shares_of_the_sentence_add_up_to_100_percent_but_for_rounding() -> None:
     for graph in (
         training(),
         training(slow={1: 1.3}),
@@ -54,7 +55,8 @@ def test_shares_of_the_sentence_add_up_to_100_percent() -> None:
         one_rank(sync=True),
     ):
         sentence = said(material_of(graph)).sentence.split(". ")[0]
-        assert sum(map(int, re.findall(r"(\d+)% [a-zCe]", sentence))) == 100
+        told = re.findall(r"(\d+\.\d)% [a-z]", sentence.split(": ")[-1])
+        assert sum(map(float, told)) == pytest.approx(100, abs=0.2)
 
 
 def test_grade_d_comes_first_and_is_never_healthy() -> None:
@@ -95,16 +97,17 @@ def test_a_bound_needs_half_of_the_path_and_a_margin(shares: dict[str, float], w
 
 
 @pytest.mark.parametrize(
-    ("parts", "whole"),
+    ("parts", "shares"),
     [
-        ([1, 1, 1], [34, 33, 33]),
-        ([0, 5], [0, 100]),
-        ([0, 0], [0, 0]),
-        ([29.35, 9.97, 0.33, 2.52], [69, 24, 1, 6]),
+        ([1, 1, 1], ["33.3%", "33.3%", "33.3%"]),
+        ([0, 5], ["", "100.0%"]),
+        ([0, 0], ["", ""]),
+        ([29.35, 9.97, 0.33, 2.52], ["69.6%", "23.6%", "0.8%", "6.0%"]),
+        ([99_960, 40], ["100.0%", ""]),
     ],
 )
-def test_whole_percents_add_up(parts: list[float], whole: list[int]) -> None:
-    assert whole_percents(parts) == whole
+def test_shares_of_a_whole_are_rounded_one_by_one(parts: list[float], shares: list[str]) -> None:
+    assert percents(parts) == shares
 
 
 def test_small_shares_have_a_decimal() -> None:
@@ -113,11 +116,33 @@ def test_small_shares_have_a_decimal() -> None:
     ]  # fmt: skip
 
 
-def test_a_prediction_is_told_with_its_range_and_speedups() -> None:
-    wide = predicted(20 * MS, (4 * MS, 10 * MS, 12 * MS))
-    assert wide == "predicted 10.00 ms, 8.00 ms to 16.00 ms (1.25x to 2.50x)"
-    assert predicted(20 * MS, (10 * MS, 10 * MS, 10 * MS + 1)) == "predicted 10.00 ms (2.00x)"
-    assert predicted(20 * MS, (20 * MS, 20 * MS, 20 * MS)) == "predicted 0.00 ms"
+def moved(step: int, saving: int, *ends: int) -> MovedFacts:
+    """A what-if; ends of the step and of the saving, ms."""
+    low, high, saving_low, saving_high = (end * MS for end in ends)
+    return MovedFacts(
+        flag="--x", step_ns=step * MS, low_ns=low, high_ns=high, saving_ns=saving * MS,
+        saving_low_ns=saving_low, saving_high_ns=saving_high, saving_frac=0.5,
+    )  # fmt: skip
+
+
+def test_a_prediction_has_the_range_of_the_answer_and_the_saving_its_own() -> None:
+    wide = moved(10, 10, 7, 17, 4, 12)
+    assert (
+        predicted(20 * MS, wide)
+        == "predicted 10.00 ms, 7.00 ms to 17.00 ms (2.00x), saves 4.00 ms to 12.00 ms"
+    )
+    assert (
+        predicted(20 * MS, moved(10, 10, 10, 10, 10, 10))
+        == "predicted 10.00 ms (2.00x), saves 10.00 ms"
+    )
+    assert predicted(20 * MS, moved(0, 20, 0, 0, 20, 20)) == "predicted 0.00 ms, saves 20.00 ms"
+
+
+def test_a_bound_is_told_as_the_most_that_there_is() -> None:
+    assert (
+        predicted(20 * MS, moved(10, 10, 10, 10, 8, 12), is_bound=True)
+        == "predicted at least 10.00 ms (at most 2.00x), saves at most 10.00 ms"
+    )
 
 
 def test_the_spread_of_steps_is_told_as_far_as_it_is_known() -> None:
@@ -140,5 +165,6 @@ def test_a_guess_does_not_lead_where_something_surer_was_found() -> None:
     guess = with_fields(
         sure, key="guess", saving_ns=12 * MS, flag="", what_if="a guess", confidence=Confidence.LOW
     )
-    assert "Biggest lever: no stragglers" in verdict(material, (guess, sure)).sentence
-    assert "Biggest lever: a guess, predicted 18." in verdict(material, (guess,)).sentence
+    told = [verdict(material, found).sentence for found in ((guess, sure), (guess,))]
+    assert "Biggest finding to act on: no stragglers" in told[0]
+    assert "Biggest finding to act on: a guess, predicted 20." in told[1]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from replay.graph.arrays import TaskGraph
 from replay.graph.work import NO_WORK
@@ -17,9 +18,14 @@ from tests.unit.postmortem.graphs import (
     training,
 )
 from tests.unit.report.findings import findings_of
+from whatif.postmortem.conclusion import leading, verdict
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings import memory_full
 from whatif.postmortem.findings.rules import findings
+from whatif.postmortem.findings.saving import Told, finding
+from whatif.postmortem.sections import breakdown
+from whatif.postmortem.untold import LINKS, is_untold, judged_levers
+from whatif.report.levers import MovedFacts
 
 HEALTHY = {
     "two ranks in step": training(),
@@ -150,3 +156,80 @@ def one_launch() -> TaskGraph:
         builder.kernel(0, "gemm", 3 * US, caller=launch)
     builder.host(0, "aten::mm", 5 * MS)
     return builder.build()
+
+
+def test_a_bound_stands_behind_what_a_run_can_reach() -> None:
+    graph = training(slow={1: 1.2}, transfer_ns=15 * MS, hidden=False)
+    reachable, bound = findings(material_of(graph))
+    assert (reachable.key, reachable.is_bound) == ("straggler", False)
+    assert (bound.flag, bound.is_bound) == ("--perfect-overlap", True)
+    assert (bound.saving_ns or 0) > (reachable.saving_ns or 0)
+    assert leading((reachable, bound)) is reachable
+
+
+TOLD = Told(key="x", section="host", insight="i", evidence="e", query=None, action="a")
+
+
+def judged(graph: TaskGraph, low_ns: int, high_ns: int, *known_errors: str) -> Finding:
+    """A finding with this range on a run of grade A."""
+    material = material_of(graph)
+    trust = with_fields(material.answer.trust, grade="A")
+    material = replace(material, answer=with_fields(material.answer, trust=trust))
+    moved = MovedFacts(
+        flag="--x", step_ns=10 * MS, low_ns=9 * MS, high_ns=11 * MS, saving_ns=low_ns,
+        saving_low_ns=low_ns, saving_high_ns=high_ns, saving_frac=0.1,
+    )  # fmt: skip
+    return finding(material, replace(TOLD, known_errors=known_errors), moved)
+
+
+def test_only_a_narrow_range_above_the_spread_of_the_steps_is_sure() -> None:
+    assert judged(training(), 8 * MS, 9 * MS).confidence is Confidence.HIGH
+    wide = judged(training(), 7 * MS, 92 * MS)
+    assert wide.confidence is Confidence.MEDIUM
+    assert wide.why_confidence == "its range is wide: 7.00 ms to 92.00 ms"
+    outlier = judged(one_rank(steps=3, long_step=1), 8 * MS, 9 * MS)
+    assert outlier.confidence is Confidence.MEDIUM
+    assert outlier.why_confidence.startswith("the mean of the recorded steps is known to ")
+
+
+def test_what_a_range_does_not_hold_is_said_beside_it() -> None:
+    one = judged(training(steps=1), 8 * MS, 9 * MS, "another host 0 to 9%")
+    assert one.not_in_range == "one step: no spread; another host 0 to 9%"
+    assert one.confidence is Confidence.MEDIUM
+    assert judged(training(), 8 * MS, 9 * MS).not_in_range == ""
+
+
+def lacking_ranks(transfer_ns: int) -> TaskGraph:
+    """One rank of eight on an H100 node: 100 MB all-reduces of this length after short products."""
+    builder = GraphBuilder(ranks=(0,))
+    reduced: tuple[int, ...] = ()
+    for step in range(3):
+        launch = builder.call(0, "cudaLaunchKernel", 5 * US, step=step)
+        gemm = builder.kernel(0, "gemm", 5 * MS, caller=launch, step=step)
+        if reduced:
+            builder.edge(reduced[0], gemm)
+        caller = builder.call(0, "cudaLaunchKernelExC", 5 * US, step=step)
+        reduced = builder.collective(
+            transfer_ns, callers={0: caller}, after={0: gemm}, size_bytes=100_000_000,
+            group=range(8), expected=8, step=step,
+        )  # fmt: skip
+    return builder.build()
+
+
+def test_slow_transfers_without_their_members_are_not_told_from_waiting() -> None:
+    material = material_of(lacking_ranks(20 * MS))
+    (found,) = findings(material)
+    assert (found.key, found.saving_ns, found.flag) == ("exposed_communication", None, "")
+    assert "transfers or waiting for ranks without files" in found.insight
+    assert found.action.startswith("record all ranks")
+    sentence = verdict(material, (found,)).sentence
+    assert "bound by transfers or waiting for ranks without files" in sentence
+    assert "nvlink" not in sentence
+    assert "transfers or waiting for ranks without files" in breakdown.section(material).summary
+    assert not {lever.what for lever in judged_levers(material)} & LINKS
+
+
+def test_transfers_near_their_roof_are_transfers_though_members_lack() -> None:
+    material = material_of(lacking_ranks(700 * US))
+    assert not is_untold(material)
+    assert "exposed transfers" in breakdown.section(material).summary

@@ -1,5 +1,6 @@
 """Steps, trust, run card, critical path and what-ifs of small runs known by hand."""
 
+import re
 from dataclasses import replace
 
 import msgspec
@@ -9,7 +10,9 @@ from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder
 from tests.unit.postmortem.graphs import MS, US, material_of, one_rank, training
 from whatif.postmortem.build import build_report
+from whatif.postmortem.conclusion import verdict
 from whatif.postmortem.contract import Report, Section
+from whatif.postmortem.findings.rules import findings
 from whatif.postmortem.material import Material
 from whatif.postmortem.path_timeline import MOST_PIECES
 from whatif.postmortem.sections import critical_path, run_card, steps, trust, what_ifs
@@ -162,7 +165,7 @@ def test_levers_come_by_their_saving_with_ranges_and_bounds() -> None:
     material = material_of(training(slow={1: 1.5}, transfer_ns=9 * MS, hidden=False))
     made = what_ifs.section(material)
     levers = table_of(made, "what_ifs.levers")
-    savings = [int(row[6] or 0) for row in levers.rows]
+    savings = [int(row[7] or 0) for row in levers.rows]
     assert savings == sorted(savings, reverse=True)
     bars = block_of(made, "what_ifs.ranges")
     assert isinstance(bars, Ranges)
@@ -214,3 +217,39 @@ def test_nothing_is_asked_where_nothing_can_be_replayed() -> None:
     report = build_report(alone, program="trace-replay")
     assert report.findings[0].key == "straggler"
     assert report.verdict.not_fixed == ""
+
+
+def lever_rows(material: Material) -> list[dict[str, object]]:
+    table = table_of(what_ifs.section(material), "what_ifs.levers")
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+def test_findings_stand_among_the_levers_and_the_verdict_leads_both_sections() -> None:
+    material = material_of(one_rank(kernels=1, kernel_ns=1 * MS, call="cudaMalloc", call_ns=3 * MS))
+    material = replace(material, found=findings(material))
+    first, rows = material.found[0], lever_rows(material)
+    assert first.key == "allocator_calls"
+    (mine,) = [row for row in rows if row["what to type"] == first.flag]
+    assert (mine["kind"], mine["saves"]) == ("finding", first.saving_ns)
+    assert {row["kind"] for row in rows} >= {"finding", "generic knob"}
+    said = verdict(material, material.found).sentence
+    (told,) = re.findall(r"Biggest finding to act on: .*", said)
+    assert what_ifs.section(material).summary.startswith(told)
+    assert "Of the generic knobs most would come from " in what_ifs.section(material).summary
+
+
+def test_predictions_have_the_ranges_of_their_answers() -> None:
+    material = material_of(training(slow={1: 1.5}, transfer_ns=9 * MS, hidden=False))
+    by_flag = {
+        (moved.flag): moved
+        for lever in material.levers.levers
+        for moved in (lever.twice, lever.limit)
+        if moved is not None
+    }
+    for row in lever_rows(material):
+        moved = by_flag[str(row["what to type"])]
+        assert (row["2x, low"], row["2x, high"]) == (moved.low_ns, moved.high_ns)
+        assert (row["saves, low"], row["saves, high"]) == (
+            moved.saving_low_ns, moved.saving_high_ns,
+        )  # fmt: skip

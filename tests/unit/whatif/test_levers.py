@@ -7,9 +7,10 @@ import pytest
 from ingest.vocab import KernelClass
 from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder, baseline_of, data_parallel
-from whatif.levers import LEAST_SAVING, LeverTable, Strength, lever_table
+from whatif.levers import HOST_LINK, LEAST_SAVING, NODE_LINK, LeverTable, Strength, lever_table
 from whatif.scenario import Scenario
 from whatif.study import study
+from whatif.topology import find_topology
 from whatif.transforms.scale import Scale
 
 
@@ -103,3 +104,16 @@ def test_a_run_that_nothing_shortens_has_no_lever() -> None:
     found = table(build.build())
     assert found.rows == ()
     assert "gemm kernels" in found.below_noise
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+def test_the_network_of_gloo_is_not_told_by_nodes_and_gpus(*, on_host: bool) -> None:
+    builder = GraphBuilder(ranks=(0, 1), gpu=None)
+    callers = {rank: builder.host(rank, "backward", 1_000_000) for rank in (0, 1)}
+    builder.collective(4_000_000, callers=callers, on_host=on_host, size_bytes=4_000_000)
+    graph = builder.build()
+    made = table(graph)
+    names = {row.what for row in made.rows} | set(made.below_noise)
+    assert (HOST_LINK in names, NODE_LINK in names) == (on_host, not on_host)
+    told = find_topology(graph, None).told
+    assert ("gloo" in told, "GPUs" in told) == (on_host, not on_host)

@@ -11,6 +11,7 @@ from whatif.postmortem.findings.saving import Told, changed, finding, is_worth, 
 from whatif.postmortem.material import Material
 from whatif.postmortem.wording import percent
 from whatif.report.levers import MovedFacts
+from whatif.transforms.host_scale import KNOWN_ERROR
 
 LEAST_PATH_FRAC = 0.25
 """Of the critical path that is host work: below it the device decides more than the host."""
@@ -51,6 +52,7 @@ def rule(material: Material) -> Finding | None:
         action="fewer and larger operators (torch.compile, fused optimizers), less Python per "
         "step, work off the step's thread, threads pinned near their GPU; section Host names the "
         "calls",
+        known_errors=(KNOWN_ERROR,),
     )
     return finding(material, told, moved, what_if="" if moved.flag else ALONE)
 

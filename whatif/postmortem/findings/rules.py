@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from whatif.postmortem.contract import Finding
+from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings import (
     allocator_calls,
     data_loader,
@@ -45,6 +45,11 @@ RISKS = frozenset({memory_full.KEY})
 
 
 def findings(material: Material) -> tuple[Finding, ...]:
-    """What was found, the biggest saving first; what has none comes last."""
+    """What was found, the biggest saving first; then bounds, what has no saving, and guesses."""
     found = [one for rule in RULES if (one := rule(material)) is not None]
-    return tuple(sorted(found, key=lambda one: -(one.saving_ns or 0)))
+    return tuple(sorted(found, key=_place))
+
+
+def _place(one: Finding) -> tuple[bool, bool, bool, int]:
+    is_guess = one.confidence is Confidence.LOW
+    return is_guess, one.saving_ns is None, one.is_bound, -(one.saving_ns or 0)

@@ -1,18 +1,24 @@
 """What a finding's action would save, by a replay, and how far that can be relied on."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ingest.units import format_ms
 from replay.graph.arrays import Int64
 from whatif.levers import Lever
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.material import Material
 from whatif.postmortem.replays import typed
+from whatif.postmortem.wording import span
 from whatif.report.blocks import Query
 from whatif.report.columns import to_type
 from whatif.report.levers import MovedFacts, moved_facts
 from whatif.transforms.base import with_durations
+from whatif.transforms.perfect_overlap import A_BOUND
 from whatif.transforms.registry import Transform
 
+NARROW = 1.5
+"""Up to so many times its low end the high end of a saving may be for it to be sure."""
 SURE_GRADES = ("A", "B")
 """Grades whose replay is within 5 % of the recording, with a cause for 90 % of the path."""
 
@@ -27,6 +33,8 @@ class Told:
     evidence: str
     query: Query | None
     action: str
+    known_errors: tuple[str, ...] = ()
+    """Of the model of a change that is no lever."""
 
 
 def twice(material: Material, what: str) -> MovedFacts | None:
@@ -81,8 +89,9 @@ def finding(
         most: no more confidence than this.
         why: reason for `most`, where it is not high.
     """
-    confidence, reason = _judged(material, moved)
     known = _known(material, moved)
+    errors = told.known_errors if known is None else known.known_errors
+    confidence, reason = _judged(material, moved, errors)
     if _ORDER.index(most) > _ORDER.index(confidence):
         confidence, reason = most, why
     return Finding(
@@ -99,14 +108,33 @@ def finding(
         saving_high_ns=None if moved is None else moved.saving_high_ns,
         flag=_typed(moved, known),
         what_if=known.why if known is not None and not what_if else what_if,
+        predicted_ns=None if moved is None else moved.step_ns,
+        predicted_low_ns=None if moved is None else moved.low_ns,
+        predicted_high_ns=None if moved is None else moved.high_ns,
+        is_bound=is_bound(known),
+        not_in_range="" if moved is None else "; ".join(not_in_range(material, errors)),
     )
+
+
+def is_bound(known: Lever | None) -> bool:
+    """No run reaches it."""
+    return known is not None and A_BOUND in known.known_errors
+
+
+def not_in_range(material: Material, known_errors: Sequence[str]) -> Iterator[str]:
+    """What the printed range of a saving lacks: it is told beside it."""
+    if len(material.findings.baseline.measured.per_step_ns) == 1:
+        yield "one step: no spread"
+    yield from known_errors
 
 
 _ORDER = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 
 
-def _judged(material: Material, moved: MovedFacts | None) -> tuple[Confidence, str]:
-    """By the range, then by the grade, then by the models that the what-if used."""
+def _judged(
+    material: Material, moved: MovedFacts | None, known_errors: Sequence[str]
+) -> tuple[Confidence, str]:
+    """By the range, then by the grade, the models that the what-if used, and the steps."""
     grade = material.answer.trust.grade
     if grade == "D":
         return Confidence.LOW, "the replay of this recording has grade D"
@@ -114,10 +142,29 @@ def _judged(material: Material, moved: MovedFacts | None) -> tuple[Confidence, s
         return Confidence.LOW, "the low end of its range is no more than noise"
     if grade not in SURE_GRADES:
         return Confidence.MEDIUM, f"the replay has grade {grade}: {_reason(material)}"
-    known = _known(material, moved)
-    if known is not None and known.known_errors:
-        return Confidence.MEDIUM, f"known error of the model: {known.known_errors[0]}"
-    return Confidence.HIGH, f"the replay has grade {grade} and the whole range is above noise"
+    if known_errors:
+        return Confidence.MEDIUM, f"known error of the model: {known_errors[0]}"
+    unsure = "" if moved is None else _unsure(material, moved)
+    if unsure:
+        return Confidence.MEDIUM, unsure
+    return (
+        Confidence.HIGH,
+        f"the replay has grade {grade}; the range is narrow, above noise and above what the steps "
+        "differ by",
+    )
+
+
+def _unsure(material: Material, moved: MovedFacts) -> str:
+    """Why the figure is not sure though the replay is; empty where nothing is against it."""
+    if moved.saving_high_ns > NARROW * moved.saving_low_ns:
+        return f"its range is wide: {span(moved.saving_low_ns, moved.saving_high_ns)}"
+    steps_ns = material.findings.baseline.measured.per_step_ns
+    if len(steps_ns) < 2:  # noqa: PLR2004  (one step has no spread)
+        return "one step was recorded: how far steps differ is not known"
+    error_ns = round(float(steps_ns.std(ddof=1)) / len(steps_ns) ** 0.5)
+    if moved.saving_ns < error_ns:
+        return f"the mean of the recorded steps is known to {format_ms(error_ns)} only"
+    return ""
 
 
 def _reason(material: Material) -> str:

@@ -7,6 +7,7 @@ from whatif.models.hardware import Accelerator
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings.saving import Told, asked, finding, is_worth
 from whatif.postmortem.material import Material
+from whatif.postmortem.untold import is_untold
 from whatif.postmortem.wording import percent
 from whatif.report.rates import accelerators
 from whatif.transforms.nvlink import Nvlink
@@ -30,7 +31,7 @@ def rule(material: Material) -> Finding | None:
     found = material.findings
     machine = accelerators(found.graph, has_device=found.facts.has_device)
     roof = _roof(None if machine is None else machine.device)
-    if exposed_ns < LEAST_EXPOSED_FRAC * step_ns or roof is None:
+    if exposed_ns < LEAST_EXPOSED_FRAC * step_ns or roof is None or is_untold(material):
         return None
     rows = material.ask("comm_by_size")
     slow = [row for row in rows.dicts() if _is_slow(material, row, roof)]

@@ -58,12 +58,16 @@ def _high(finding: Finding) -> int:
 
 def _card(finding: Finding, titles: dict[str, str], largest: int) -> Card:
     saving = "" if finding.saving_ns is None else told(finding.saving_ns, Unit.NS)
+    saving = f"at most {saving}" if finding.is_bound else saving
     has_range = finding.saving_low_ns is not None and finding.saving_high_ns is not None
+    has_range = has_range and not finding.is_bound
     reach = (
         told_range(finding.saving_low_ns or 0, finding.saving_high_ns or 0, Unit.NS)
         if has_range
         else ""
     )
+    if finding.not_in_range:
+        reach = "; ".join([*filter(None, [reach]), f"not in the range: {finding.not_in_range}"])
     return Card(
         finding=finding,
         saving=saving,

@@ -81,9 +81,14 @@ def _saving(finding: Finding) -> str:
     if finding.saving_ns is None:
         return told(None, Unit.NS)
     value = told(finding.saving_ns, Unit.NS)
-    if finding.saving_low_ns is not None and finding.saving_high_ns is not None:
+    if finding.is_bound:
+        value = f"at most {value}"
+    elif finding.saving_low_ns is not None and finding.saving_high_ns is not None:
         value += f" ({told_range(finding.saving_low_ns, finding.saving_high_ns, Unit.NS)})"
-    return f"{value}, with {prose(finding.what_if)}" if finding.what_if else value
+    if finding.what_if:
+        value += f", with {prose(finding.what_if)}"
+    lacks = finding.not_in_range
+    return f"{value}; not in the range: {prose(lacks)}" if lacks else value
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:

@@ -11,7 +11,8 @@ from replay.results.exclusive import exclusive_ns
 from replay.results.metrics import Breakdown, rank_breakdowns
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import joined, whole_percents
+from whatif.postmortem.untold import TRANSFERS, is_untold
+from whatif.postmortem.wording import joined, percents
 from whatif.report.blocks import Block, Column, DataTable, Part, StackedBars, Unit, details
 
 KEY = "breakdown"
@@ -72,15 +73,17 @@ def five(parts: Breakdown) -> tuple[int, ...]:
 
 
 def _names(material: Material) -> tuple[tuple[str, str], ...]:
-    return PARTS if material.findings.facts.has_device else HOST_PARTS
+    names = PARTS if material.findings.facts.has_device else HOST_PARTS
+    if not is_untold(material):
+        return names
+    return tuple((TRANSFERS, role) if role == "comm" else (name, role) for name, role in names)
 
 
 def _summary(material: Material) -> str:
     values = five(material.findings.breakdown)
-    shares = whole_percents(values)
     told = [
-        f"{share}% {name}"
-        for share, (name, _) in zip(shares, _names(material), strict=True)
+        f"{share} {name}"
+        for share, (name, _) in zip(percents(values), _names(material), strict=True)
         if share
     ]
     return f"Of {format_ms(sum(values))}, mean over ranks: {joined(told) or 'nothing recorded'}."

@@ -18,6 +18,7 @@ from replay.results.critical_path import (
 from whatif.postmortem.contract import Missing, Section
 from whatif.postmortem.material import Material
 from whatif.postmortem.path_timeline import MOST_PIECES, ROLES, drawn, lane_of, name_of, stretches
+from whatif.postmortem.untold import TRANSFERS, is_untold
 from whatif.postmortem.wording import joined, percent
 from whatif.report.blocks import (
     Block,
@@ -99,14 +100,21 @@ def _cause_ns(material: Material) -> dict[Cause, float]:
 def _summary(material: Material) -> str:
     bound = material.findings.run.bound
     shares = sorted(bound.path_frac.items(), key=lambda share: -share[1])
-    told = [f"{percent(frac)} {WORDS[cause]}" for cause, frac in shares[:3] if frac >= LEAST_TOLD]
+    words = _words(material)
+    told = [f"{percent(frac)} {words[cause]}" for cause, frac in shares[:3] if frac >= LEAST_TOLD]
     where = "" if bound.rank is None else f", most of it on rank {bound.rank}"
     return f"What the steps hang on: {joined(told)}{where}."
+
+
+def _words(material: Material) -> Mapping[Cause, str]:
+    """Of the causes; transfers that waiting cannot be told from are called so."""
+    return {**WORDS, **({Cause.TRANSFER: TRANSFERS} if is_untold(material) else {})}
 
 
 def _causes(material: Material) -> DataTable:
     times_ns = _cause_ns(material)
     total_ns = max(sum(times_ns.values()), 1.0)
+    words = _words(material)
     return DataTable(
         key=f"{KEY}.causes",
         title="By cause",
@@ -117,7 +125,7 @@ def _causes(material: Material) -> DataTable:
             Column(name="share", unit=Unit.FRAC),
         ),
         rows=tuple(
-            (WORDS[cause], round(value), value / total_ns) for cause, value in times_ns.items()
+            (words[cause], round(value), value / total_ns) for cause, value in times_ns.items()
         ),
         query=material.ask.query("critical_path"),
     )
@@ -131,6 +139,7 @@ def _by_rank(material: Material, pieces: PathPieces) -> StackedBars:
     by_rank = {int(rank): int(parts.dur_ns[parts.rank == rank].sum()) for rank in ranks}
     shown = sorted(by_rank, key=lambda rank: -by_rank[rank])[:LANES]
     causes = [cause for cause in Cause if (parts.cause == cause).any()]
+    words = _words(material)
     steps = len(graph.steps)
 
     def spent(rank: int, cause: Cause) -> float:
@@ -147,7 +156,7 @@ def _by_rank(material: Material, pieces: PathPieces) -> StackedBars:
         categories=tuple(map(lane_of, shown)),
         parts=tuple(
             Part(
-                name=WORDS[cause],
+                name=words[cause],
                 role=ROLES[cause],
                 values=tuple(spent(rank, cause) for rank in shown),
             )

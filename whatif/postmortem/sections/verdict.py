@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from whatif.postmortem.conclusion import part_names, part_values
 from whatif.postmortem.contract import Finding, Section, Verdict
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import whole_percents
+from whatif.postmortem.wording import percents
 from whatif.report.blocks import Block, Column, DataTable, Part, StackedBars, Unit, Words
 
 KEY = "verdict"
@@ -15,8 +15,9 @@ HOST_ROLES = ("host", "wait", "memcpy", "idle")
 COLUMNS = (
     Column(name="finding", unit=Unit.TEXT),
     Column(name="saves a step", unit=Unit.NS, about="by a replay of the what-if", has_bar=True),
-    Column(name="at least", unit=Unit.NS, about="low end of its range"),
+    Column(name="at least", unit=Unit.NS, about="low end of its range; of a bound there is none"),
     Column(name="at most", unit=Unit.NS, about="high end of its range"),
+    Column(name="not in the range", unit=Unit.TEXT),
     Column(name="confidence", unit=Unit.TEXT),
     Column(name="replayed", unit=Unit.TEXT, about="the what-if that the saving is of"),
     Column(name="what to type", unit=Unit.CODE),
@@ -43,9 +44,7 @@ def _bar(material: Material) -> StackedBars:
     names, values = part_names(material), part_values(material.answer.breakdown.baseline)
     roles = ROLES if material.findings.facts.has_device else HOST_ROLES
     told = ", ".join(
-        f"{name} {share}%"
-        for name, share in zip(names, whole_percents(values), strict=True)
-        if share
+        f"{name} {share}" for name, share in zip(names, percents(values), strict=True) if share
     )
     return StackedBars(
         key=f"{KEY}.parts",
@@ -65,15 +64,17 @@ def _bar(material: Material) -> StackedBars:
 def _table(found: Sequence[Finding]) -> DataTable:
     return DataTable(
         key=f"{KEY}.findings",
-        title="Findings, the biggest saving first",
-        about="Each saving is the replay of its what-if alone; they do not add up.",
+        title="Findings, what to act on first",
+        about="Each saving is the replay of its what-if alone; they do not add up. Bounds, which "
+        "no run reaches, come after what a run can reach, and guesses last.",
         columns=COLUMNS,
         rows=tuple(
             (
                 one.insight,
                 one.saving_ns,
-                one.saving_low_ns,
+                None if one.is_bound else one.saving_low_ns,
                 one.saving_high_ns,
+                one.not_in_range or None,
                 str(one.confidence),
                 one.what_if or None,
                 one.flag or None,

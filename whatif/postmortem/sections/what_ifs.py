@@ -1,12 +1,16 @@
-"""Section `what_ifs`: every lever with its range, what it takes for granted, and the bounds."""
+"""Section `what_ifs`: every what-if with its range, what it takes for granted, and the bounds."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ingest.units import format_ms
-from whatif.levers import LEAST_SAVING, Lever
-from whatif.postmortem.contract import Missing, Section
+from whatif.levers import HOST_LINK, LEAST_SAVING, NODE_LINK, Lever
+from whatif.postmortem.conclusion import leading, moved_by, told
+from whatif.postmortem.contract import Finding, Missing, Section
+from whatif.postmortem.findings.saving import is_bound, not_in_range
 from whatif.postmortem.material import Material
-from whatif.postmortem.wording import joined, predicted, range_ns, savings_of, times
+from whatif.postmortem.untold import TRANSFERS, judged_levers
+from whatif.postmortem.wording import joined, predicted, times
 from whatif.report.blocks import (
     Block,
     Cell,
@@ -29,7 +33,8 @@ TOGETHER = 3
 KINDS = {
     "network": "communication",
     "NVLink or xGMI": "communication",
-    "network between nodes": "communication",
+    NODE_LINK: "communication",
+    HOST_LINK: "communication",
     "overlap with compute": "communication",
     "host": "host",
     "launch calls": "host",
@@ -40,13 +45,32 @@ KINDS = {
 }
 """Levers that work on the same time: one of each kind goes into the sum. The rest is compute."""
 FREE_NETWORK = "network"
+FINDING = "finding"
+KNOB = "generic knob"
+BOUND = "bound"
+UNTOLD = f"not known: {TRANSFERS}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WhatIf:
+    """A row of the table of all what-ifs."""
+
+    name: str
+    kind: str
+    """A finding's action, a knob that is turned in every run, or a bound."""
+    moved: MovedFacts
+    lever: LeverFacts | None
+    """None where only a finding asked it."""
+    lacks: str
+    """What its ranges do not hold."""
 
 
 def section(material: Material) -> Section:
     """The scenario that was asked for first, then all levers by their saving."""
     blocks: list[Block] = [*_asked(material)]
-    if material.levers.levers:
-        blocks += [_ranges(material), _table(material)]
+    rows = _what_ifs(material)
+    if rows:
+        blocks += [_ranges(material, rows), _table(rows)]
     blocks += details(_bounds(material), *_assumptions(material), *_no_effect(material))
     return Section(
         key=KEY,
@@ -66,14 +90,74 @@ def _summary(material: Material) -> str:
             f"Asked: {joined(study.labels, 'then')}: predicted {format_ms(study.step_ns)}, "
             f"{format_ms(study.low_ns)} to {format_ms(study.high_ns)}. "
         )
-    if not material.levers.levers:
+    first = leading(material.found)
+    if first is not None and first.saving_ns is None:
+        first = None
+    acted = "" if first is None else f"Biggest finding to act on: {told(material, first)}. "
+    knobs = [_ranked(lever) for lever in judged_levers(material)]
+    knobs = [moved for moved in knobs if not is_bound(_lever(material, moved))]
+    if not knobs and not acted:
         return (
             f"{asked}No lever: nothing, made twice as fast, saves {LEAST_SAVING:.1%} of the step."
         )
-    first = material.levers.levers[0]
-    best = _ranked(first)
-    told = predicted(step_ns, savings_of(best))
-    return f"{asked}Most would come from {_words(material, best)}: {told}."
+    if not knobs or (first is not None and _is_same(first, knobs[0])):
+        return f"{asked}{acted}".rstrip()
+    best = predicted(step_ns, knobs[0])
+    lacks = "; ".join(_lacking(material, knobs[0]))
+    if lacks:
+        best += f" (not in the ranges: {lacks})"
+    return (
+        f"{asked}{acted}Of the generic knobs most would come from "
+        f"{_words(material, knobs[0])}: {best}."
+    )
+
+
+def _lacking(material: Material, moved: MovedFacts) -> Iterator[str]:
+    """What the ranges of a lever do not hold."""
+    known = _lever(material, moved)
+    yield from not_in_range(material, () if known is None else known.known_errors)
+
+
+def _is_same(found: Finding, moved: MovedFacts) -> bool:
+    return found.flag in (moved.flag, to_type(moved.flag))
+
+
+def _what_ifs(material: Material) -> list[_WhatIf]:
+    """Levers, and what findings asked beside them, the biggest saving first, the untold last."""
+    acted = [one for one in material.found if one.saving_ns is not None]
+    levers = [_of_lever(material, lever) for lever in material.levers.levers]
+    others = [
+        _of_finding(material, one)
+        for one in acted
+        if not any(_is_same(one, row.moved) for row in levers)
+    ]
+    return sorted([*levers, *others], key=lambda row: (row.kind == UNTOLD, -row.moved.saving_ns))
+
+
+def _of_lever(material: Material, lever: LeverFacts) -> _WhatIf:
+    moved = _ranked(lever)
+    known = _lever(material, moved)
+    is_acted = any(one.saving_ns is not None and _is_same(one, moved) for one in material.found)
+    kind = BOUND if is_bound(known) else FINDING if is_acted else KNOB
+    if lever not in judged_levers(material):
+        kind = UNTOLD
+    return _WhatIf(
+        name=lever.what,
+        kind=kind,
+        moved=moved,
+        lever=lever,
+        lacks="; ".join(_lacking(material, moved)),
+    )
+
+
+def _of_finding(material: Material, found: Finding) -> _WhatIf:
+    return _WhatIf(
+        name=found.what_if or found.flag,
+        kind=BOUND if found.is_bound else FINDING,
+        moved=moved_by(found, material.levers.step_ns),
+        lever=None,
+        lacks=found.not_in_range,
+    )
 
 
 def _ranked(lever: LeverFacts) -> MovedFacts:
@@ -126,10 +210,8 @@ def _asked(material: Material) -> Iterator[Block]:
     )
 
 
-def _ranges(material: Material) -> Ranges:
-    levers, step_ns = material.levers.levers[:BARS], material.levers.step_ns
-    best = [_ranked(lever) for lever in levers]
-    ends = [range_ns(moved, step_ns) for moved in best]
+def _ranges(material: Material, rows: Sequence[_WhatIf]) -> Ranges:
+    shown, step_ns = rows[:BARS], material.levers.step_ns
     study = material.findings.study
     asked = (
         []
@@ -146,13 +228,11 @@ def _ranges(material: Material) -> Ranges:
     return Ranges(
         key=f"{KEY}.ranges",
         title="Predicted step, with its range",
-        about="Each lever made twice as fast, or the change itself where it has no degrees: "
-        + ", ".join(
-            f"{lever.what} {format_ms(moved.step_ns)}"
-            for lever, moved in zip(levers, best, strict=True)
-        )
-        + f"; the replayed step is {format_ms(step_ns)}. A range is that of the saving, answer by "
-        "answer: steps that differ from each other do not widen it.",
+        about="What findings ask, and each lever made twice as fast, or the change itself where "
+        "it has no degrees: "
+        + ", ".join(f"{row.name} {format_ms(row.moved.step_ns)}" for row in shown)
+        + f"; the replayed step is {format_ms(step_ns)}. A range is that of the answer, as "
+        "`replay TRACE FLAG` gives it.",
         unit=Unit.NS,
         baseline=float(step_ns),
         baseline_name="replayed step",
@@ -160,51 +240,59 @@ def _ranges(material: Material) -> Ranges:
             *asked,
             *(
                 RangeBar(
-                    name=lever.what,
-                    value=float(moved.step_ns),
-                    low=float(low_ns),
-                    high=float(high_ns),
+                    name=row.name,
+                    value=float(row.moved.step_ns),
+                    low=float(row.moved.low_ns),
+                    high=float(row.moved.high_ns),
                 )
-                for lever, moved, (low_ns, high_ns) in zip(levers, best, ends, strict=True)
+                for row in shown
             ),
         ),
     )
 
 
-def _table(material: Material) -> DataTable:
+def _table(rows: Sequence[_WhatIf]) -> DataTable:
     return DataTable(
         key=f"{KEY}.levers",
-        title="All levers, the biggest saving first",
-        about="Predicted step when the lever is 10 % faster, twice as fast, and without limit; "
-        "each is replayed alone, so savings do not add up.",
+        title="All what-ifs, the biggest saving first",
+        about="Findings are what can be acted on; knobs are turned in every run: predicted step "
+        "when one is 10 % faster, twice as fast, and without limit. Each is replayed alone, so "
+        "savings do not add up.",
         columns=(
-            Column(name="lever", unit=Unit.TEXT),
+            Column(name="what-if", unit=Unit.TEXT),
+            Column(name="kind", unit=Unit.TEXT),
             Column(name="10 %", unit=Unit.NS),
             Column(name="2x", unit=Unit.NS, about="or the change itself"),
-            Column(name="2x, low", unit=Unit.NS, about="what the saving at most leaves"),
-            Column(name="2x, high", unit=Unit.NS, about="what the saving at least leaves"),
+            Column(name="2x, low", unit=Unit.NS, about="low end of the prediction"),
+            Column(name="2x, high", unit=Unit.NS, about="high end of the prediction"),
             Column(name="at most", unit=Unit.NS, about="without limit: the upper bound"),
             Column(name="saves", unit=Unit.NS, about="at 2x", has_bar=True),
+            Column(name="saves, low", unit=Unit.NS, about="each answer against its own base"),
+            Column(name="saves, high", unit=Unit.NS, about="each answer against its own base"),
             Column(name="saves, share", unit=Unit.FRAC, about="of the step, at 2x"),
+            Column(name="not in the ranges", unit=Unit.TEXT),
             Column(name="what to type", unit=Unit.CODE),
         ),
-        rows=tuple(_row(lever, material.levers.step_ns) for lever in material.levers.levers),
+        rows=tuple(map(_row, rows)),
     )
 
 
-def _row(lever: LeverFacts, step_ns: int) -> tuple[Cell, ...]:
-    best = _ranked(lever)
-    low_ns, high_ns = range_ns(best, step_ns)
+def _row(row: _WhatIf) -> tuple[Cell, ...]:
+    lever, moved = row.lever, row.moved
     return (
-        lever.what,
-        None if lever.tenth is None else lever.tenth.step_ns,
-        best.step_ns,
-        low_ns,
-        high_ns,
-        lever.limit.step_ns,
-        best.saving_ns,
-        best.saving_frac,
-        to_type(best.flag),
+        row.name,
+        row.kind,
+        None if lever is None or lever.tenth is None else lever.tenth.step_ns,
+        moved.step_ns,
+        moved.low_ns,
+        moved.high_ns,
+        None if lever is None else lever.limit.step_ns,
+        moved.saving_ns,
+        moved.saving_low_ns,
+        moved.saving_high_ns,
+        moved.saving_frac,
+        row.lacks or None,
+        to_type(moved.flag) if lever is not None else row.moved.flag or None,
     )
 
 
@@ -234,12 +322,11 @@ def _bounds(material: Material) -> DataTable:
 def _bound_row(
     name: str, moved: MovedFacts, step_ns: int, remark: str, typed: str
 ) -> tuple[Cell, ...]:
-    low_ns, high_ns = range_ns(moved, step_ns)
     return (
         name,
         moved.step_ns,
-        low_ns,
-        high_ns,
+        moved.low_ns,
+        moved.high_ns,
         moved.saving_ns,
         moved.saving_frac,
         step_ns / moved.step_ns if moved.step_ns else None,
@@ -285,7 +372,7 @@ def _together(material: Material) -> Iterator[tuple[Cell, ...]]:
 def _chosen(material: Material) -> Sequence[LeverFacts]:
     """The biggest levers that do not work on the same time."""
     found: dict[str, LeverFacts] = {}
-    for lever in material.levers.levers:
+    for lever in judged_levers(material):
         found.setdefault(KINDS.get(lever.what, "compute"), lever)
     return list(found.values())[:TOGETHER]
 
