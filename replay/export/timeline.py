@@ -1,7 +1,7 @@
 """Recorded and predicted run as one Chrome trace, or as one trace per rank like the recording."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, count
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ingest.store import Store
 from ingest.vocab import LaneKind
 from replay.export.files import as_folder, write_pieces
 from replay.graph.arrays import TaskGraph
-from replay.graph.facts import GraphFacts
+from replay.graph.facts import FileFacts, GraphFacts
 from replay.results.idle import SHORT
 from replay.results.metrics import step_times
 from replay.results.perfetto import (
@@ -59,8 +59,20 @@ class Recording:
     graph: TaskGraph
     """As read: recorded times."""
     versions: tuple[Version, ...]
+    files: tuple[FileFacts, ...]
     cut: bool
     """Only the steps that count, not the whole recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """By how much the times of one file differ from what it says, ns."""
+
+    rank: int
+    clock_offset_ns: int
+    """Taken off all its times, to bring it to the common clock."""
+    device_clock_offset_ns: int
+    """Added to its device rows, which the profiler stamps by another clock than the host's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +85,8 @@ class Timelines:
     flows: int
     left_out: dict[str, int]
     """What the recording holds and the files do not, and how much of it."""
+    clocks: tuple[Clock, ...]
+    """How times were moved, by file."""
 
 
 def read_recording(
@@ -98,7 +112,19 @@ def read_recording(
         rows=TimelineRows(store, trace_ids, names),
         graph=recorded,
         versions=tuple(versions),
+        files=facts.files,
         cut=cut,
+    )
+
+
+def _clocks(recording: Recording) -> tuple[Clock, ...]:
+    return tuple(
+        Clock(
+            rank=file.rank,
+            clock_offset_ns=file.clock_offset_ns,
+            device_clock_offset_ns=file.device_clock_offset_ns,
+        )
+        for file in recording.files
     )
 
 
@@ -250,10 +276,11 @@ def write_together(recording: Recording, output: Path, head: dict[str, object]) 
         ),
         flows.events(origins_ns),
     )
+    clocks = _clocks(recording)
     told = {
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": base_ns,
-        "otherData": head | {"left_out": drawn.left_out},
+        "otherData": head | {"left_out": drawn.left_out, "clocks": list(map(asdict, clocks))},
     }
     size = write_pieces(output, document(told, events))
     return Timelines(
@@ -262,6 +289,7 @@ def write_together(recording: Recording, output: Path, head: dict[str, object]) 
         slices=sum(len(track.slices) for _, track in drawn.tracks),
         flows=flows.count,
         left_out=drawn.left_out,
+        clocks=clocks,
     )
 
 
@@ -293,6 +321,7 @@ def write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> 
         OSError: a file cannot be written.
     """
     as_folder(folder)
+    clocks = _clocks(recording)
     written: list[Path] = []
     totals = {"size": 0, "slices": 0, "flows": 0}
     left_out: dict[str, int] = {}
@@ -313,7 +342,11 @@ def write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> 
             process = Process(pid=file.rank, name=name, sort_index=file.rank)
             told = file.metadata | {
                 "baseTimeNanoseconds": file.origin_ns + origin_ns,
-                "trace_replay": head | {"version": version.label},
+                "trace_replay": head
+                | {
+                    "version": version.label,
+                    "clocks": [asdict(one) for one in clocks if one.rank == file.rank],
+                },
             }
             events = chain(
                 process_events(process),
@@ -331,4 +364,5 @@ def write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> 
         slices=totals["slices"],
         flows=totals["flows"],
         left_out=left_out,
+        clocks=clocks,
     )

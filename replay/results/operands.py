@@ -1,9 +1,9 @@
 """Bytes that an operator reads and writes, and the type of its elements, from recorded inputs.
 
 Inputs are recorded, outputs are not: they follow from what the operator does. Where the caller
-gives the output (`out=`, as compiled code does) it stands last among the inputs. Every tensor counts
-once, as if it came from memory once, so that caches make the true figure smaller and kernels that
-read twice make it larger. Views that repeat elements (expanded masks) count in full.
+gives the output (`out=`, as compiled code does) it stands last among the inputs. Every tensor
+counts once, as if it came from memory once, so that caches make the true figure smaller and
+kernels that read twice make it larger. Views that repeat elements (expanded masks) count in full.
 """
 
 from collections.abc import Callable, Iterator, Sequence
