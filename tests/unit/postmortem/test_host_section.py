@@ -187,3 +187,18 @@ def test_without_a_device_the_summary_tells_what_a_thread_waits_for() -> None:
     waits = table_of(section, "host.waits")
     assert set(column_of(waits, "waits for")) == {"a collective"}
     assert "a thread waits up to 4.31 ms of a step for a collective (rank 1)" in section.summary
+
+
+def test_the_rank_whose_device_waits_most_is_named_not_the_least_median(tmp_path: Path) -> None:
+    """Leads of rank 0: 30, 30, 30 us; of rank 1: 5, 50, 50 us."""
+    for rank, leads_us in ((0, (30, 30, 30)), (1, (5, 50, 50))):
+        file = KinetoFile(rank=rank, ranks=(0, 1))
+        file.step(1, (0, 400))
+        for number, lead_us in enumerate(leads_us):
+            at = 10 + 100 * number
+            file.launched("gemm", (at, at + 5), (at + 5 + lead_us, at + 15 + lead_us))
+        file.write(tmp_path / f"rank{rank}.json")
+    with material_of(tmp_path / "rank0.json", tmp_path / "rank1.json") as material:
+        summary = host.section(material).summary
+    assert "of rank 1" in summary
+    assert "33% less than 20.0 us" in summary
