@@ -19,6 +19,7 @@ from tests.unit.postmortem.graphs import (
 from tests.unit.report.findings import findings_of
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings import memory_full
+from whatif.postmortem.findings.host_bound import LEAST_IDLE_FRAC
 from whatif.postmortem.findings.rules import findings
 
 HEALTHY = {
@@ -150,3 +151,26 @@ def one_launch() -> TaskGraph:
         builder.kernel(0, "gemm", 3 * US, caller=launch)
     builder.host(0, "aten::mm", 5 * MS)
     return builder.build()
+
+
+def test_one_late_host_is_found_though_most_devices_wait_inside_collectives() -> None:
+    """Sixteen ranks; the host of rank 1 is late with each product, the devices meet."""
+    builder = GraphBuilder(ranks=range(16))
+    for step in range(3):
+        callers = {}
+        for rank in range(16):
+            for _ in range(10):
+                builder.host(rank, "aten::mm", (400 if rank == 1 else 10) * US, step=step)
+                launch = builder.call(rank, "cudaLaunchKernel", 5 * US, step=step)
+                builder.kernel(rank, "gemm", 200 * US, caller=launch, stream=20, step=step)
+            callers[rank] = builder.call(rank, "cudaLaunchKernelExC", 5 * US, step=step)
+        done = builder.collective(100 * US, callers=callers, step=step)
+        for rank in range(16):
+            wait = builder.call(rank, "cudaStreamSynchronize", 5 * US, step=step)
+            builder.edge(done[rank], wait)
+    material = material_of(builder.build())
+    bound = material.findings.run.bound
+    assert bound.idle_launch_frac is not None
+    assert bound.path_idle_launch_frac is not None
+    assert bound.path_idle_launch_frac > LEAST_IDLE_FRAC > bound.idle_launch_frac
+    assert "host_bound" in [one.key for one in findings(material)]
