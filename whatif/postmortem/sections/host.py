@@ -80,9 +80,10 @@ def _summary(material: Material, lead: Rows, loading: Rows, waits: Rows) -> str:
         least = min(lead.dicts(), key=_waited_for)
         whose = f" of rank {least['rank']}" if len(lead.rows) > 1 else ""
         parts.append(
-            f"half of the launches{whose} are less than {time_text(least['med_lead_dur'])} ahead "
-            f"of their work, {least['short_lead_frac']:.0%} less than {time_text(SHORT_LEAD_NS)}"
-            + ("" if len(lead.rows) == 1 else "; on no other rank more of them")
+            f"{least['short_lead_frac']:.0%} of the launches{whose} are less than "
+            f"{time_text(SHORT_LEAD_NS)} ahead of their work"
+            + ("" if len(lead.rows) == 1 else ", on no other rank more")
+            + f"; half are less than {time_text(least['med_lead_dur'])} ahead"
         )
     if loading.rows:
         worst = max(loading.dicts(), key=lambda record: record["step_dur"])
