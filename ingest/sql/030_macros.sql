@@ -221,7 +221,7 @@ SELECT
 FROM work AS w
 HAVING COUNT(*) > 0;
 COMMENT ON VIEW step_window IS
-    'Steps of the run for device work: from the end of all that earlier steps launched, on all ranks, to the same moment of this one.';
+    'Steps of the run: from boundary to boundary, each the later of the end of the hosts'' ProfilerStep and of all device work launched up to then, on all ranks.';
 COMMENT ON COLUMN step_window.step IS 'Number of the step; 0 where none is recorded whole on all ranks.';
 COMMENT ON COLUMN step_window.ts IS 'Start, ns after the run''s origin, on the common clock.';
 COMMENT ON COLUMN step_window.dur IS 'Duration, ns.';

@@ -15,6 +15,7 @@ from replay.cli.writing import counted
 if TYPE_CHECKING:
     from replay.api import Exported, ExportedTraces
     from replay.export.tables import Tables
+    from replay.export.timeline import Timelines
 
 _MEGA = 1e6
 
@@ -117,6 +118,7 @@ def _tell_timelines(made: "Exported", output: Path) -> None:
     _tell_what_ifs(made.labels)
     for label, step_ns in made.steps_ns.items():
         console.talk(f"{label:<9} step {step_ns / 1e6:,.2f} ms")
+    _tell_clocks(drawn)
     for what, amount in drawn.left_out.items():
         console.talk(f"left out: {what}: {amount:,}")
     arrows = counted(drawn.flows, "arrow")
@@ -126,6 +128,15 @@ def _tell_timelines(made: "Exported", output: Path) -> None:
     )
     if len(drawn.files) == 1:
         console.talk("open it in ui.perfetto.dev or chrome://tracing")
+
+
+def _tell_clocks(drawn: "Timelines") -> None:
+    """One line where device rows do not stand where their file says."""
+    moved_us = [clock.device_clock_offset_ns / 1e3 for clock in drawn.clocks]
+    if any(moved_us):
+        low, high = (f"{one:+,.1f}" for one in (min(moved_us), max(moved_us)))
+        told = low if low == high else f"{low} to {high}"
+        console.talk(f"device rows are moved by {told} us against their host: clocks in the file")
 
 
 def _tell_traces(made: "ExportedTraces", output: Path) -> None:

@@ -1,7 +1,7 @@
 """Recorded and predicted run as one Chrome trace, or as one trace per rank like the recording."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ingest.store import Store
 from ingest.vocab import LaneKind
 from replay.export.files import whole_folder, write_pieces
 from replay.graph.arrays import TaskGraph
-from replay.graph.facts import GraphFacts
+from replay.graph.facts import FileFacts, GraphFacts
 from replay.results.idle import SHORT
 from replay.results.metrics import step_times
 from replay.results.timeline.arrows import Places, arrows
@@ -49,8 +49,20 @@ class Recording:
     graph: TaskGraph
     """As read: recorded times."""
     versions: tuple[Version, ...]
+    files: tuple[FileFacts, ...]
     cut: bool
     """Only the steps that count, not the whole recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """By how much the times of one file differ from what it says, ns."""
+
+    rank: int
+    clock_offset_ns: int
+    """Taken off all its times, to bring it to the common clock."""
+    device_clock_offset_ns: int
+    """Added to its device rows, which the profiler stamps by another clock than the host's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +75,8 @@ class Timelines:
     flows: int
     left_out: dict[str, int]
     """What the recording holds and the files do not, and how much of it."""
+    clocks: tuple[Clock, ...]
+    """How times were moved, by file."""
 
 
 def read_recording(
@@ -88,7 +102,19 @@ def read_recording(
         rows=TimelineRows(store, trace_ids, names),
         graph=recorded,
         versions=tuple(versions),
+        files=facts.files,
         cut=cut,
+    )
+
+
+def _clocks(recording: Recording) -> tuple[Clock, ...]:
+    return tuple(
+        Clock(
+            rank=file.rank,
+            clock_offset_ns=file.clock_offset_ns,
+            device_clock_offset_ns=file.device_clock_offset_ns,
+        )
+        for file in recording.files
     )
 
 
@@ -240,10 +266,11 @@ def write_together(recording: Recording, output: Path, head: dict[str, object]) 
         ),
         flows.events(origins_ns),
     )
+    clocks = _clocks(recording)
     told = {
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": base_ns,
-        "otherData": head | {"left_out": drawn.left_out},
+        "otherData": head | {"left_out": drawn.left_out, "clocks": list(map(asdict, clocks))},
     }
     size = write_pieces(output, document(told, events))
     return Timelines(
@@ -252,6 +279,7 @@ def write_together(recording: Recording, output: Path, head: dict[str, object]) 
         slices=sum(len(track.slices) for _, track in drawn.tracks),
         flows=flows.count,
         left_out=drawn.left_out,
+        clocks=clocks,
     )
 
 
@@ -288,6 +316,7 @@ def write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> 
 
 
 def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) -> Timelines:
+    clocks = _clocks(recording)
     written: list[Path] = []
     totals = {"size": 0, "slices": 0, "flows": 0}
     left_out: dict[str, int] = {}
@@ -308,7 +337,11 @@ def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) ->
             process = Process(pid=file.rank, name=name, sort_index=file.rank)
             told = file.metadata | {
                 "baseTimeNanoseconds": file.origin_ns + origin_ns,
-                "trace_replay": head | {"version": version.label},
+                "trace_replay": head
+                | {
+                    "version": version.label,
+                    "clocks": [asdict(one) for one in clocks if one.rank == file.rank],
+                },
             }
             events = chain(
                 process_events(process),
@@ -326,4 +359,5 @@ def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) ->
         slices=totals["slices"],
         flows=totals["flows"],
         left_out=left_out,
+        clocks=clocks,
     )

@@ -18,7 +18,8 @@ worked AS (
         k.short_name,
         k.class,
         k.dur,
-        k.est_occupancy_frac,
+        -- Profilers write 0 where they do not know: work that runs is on some multiprocessor.
+        NULLIF(k.est_occupancy_frac, 0) AS est_occupancy_frac,
         s.name AS op,
         o.input_dims
     FROM kernel AS k

@@ -1,7 +1,8 @@
 -- name slower_work
 -- description What one rank spends more time on than the others do, per step: kernels by their own
 --     time, operators, calls and annotations by the time that is theirs alone (calls that wait for a device
---     left out); against the median of the other ranks.
+--     left out); against the median of the other ranks. Hashes and addresses in names differ by rank
+--     and count as equal. What no other rank has is no excess: more_ns is NULL.
 -- param late_rank BIGINT NULL The rank to look at; where NULL the one that costs the others most.
 -- param ranks VARCHAR NULL Only these ranks, as 0,1,5; all where NULL.
 -- param first_step BIGINT NULL From this step on; from the first where NULL.
@@ -56,6 +57,16 @@ work AS (
         AND o.id NOT IN (SELECT m.kernel_id FROM collective_rank AS m)
         AND o.name NOT LIKE 'ProfilerStep#%'
 ),
+-- Compiled graphs (base 32), hashes and addresses: another on each rank for the same work.
+named AS (
+    SELECT
+        w.place,
+        REGEXP_REPLACE(w.name, '\b([a-z2-7]{40,}|[0-9a-f]{32,}|0x[0-9a-f]+)\b', '*', 'g') AS name,
+        w.rank,
+        w.dur,
+        w.steps
+    FROM work AS w
+),
 summed AS (
     SELECT
         w.place,
@@ -63,7 +74,7 @@ summed AS (
         w.rank,
         COUNT(*) / ANY_VALUE(w.steps) AS calls,
         SUM(w.dur) / ANY_VALUE(w.steps) AS dur
-    FROM work AS w
+    FROM named AS w
     JOIN chosen AS c ON c.rank = w.rank
     GROUP BY w.place, w.name, w.rank
 ),
@@ -71,6 +82,7 @@ usual AS (
     SELECT
         a.place,
         a.name,
+        COUNT(m.dur) AS ranks,
         MEDIAN(COALESCE(m.dur, 0)) AS dur,
         MEDIAN(COALESCE(m.calls, 0)) AS calls
     FROM (SELECT DISTINCT w.place, w.name FROM summed AS w) AS a
@@ -87,10 +99,11 @@ SELECT
     m.dur AS own_ns,
     u.calls AS usual_calls_per_step,
     u.dur AS usual_ns,
-    m.dur - u.dur AS more_ns
+    u.ranks AS other_ranks,
+    CASE WHEN u.ranks > 0 THEN m.dur - u.dur END AS more_ns
 FROM summed AS m
 JOIN late AS l ON l.rank = m.rank
 JOIN usual AS u ON u.place = m.place AND u.name = m.name
 WHERE m.dur > u.dur
-ORDER BY more_ns DESC, m.place, m.name
+ORDER BY m.dur - u.dur DESC, m.place, m.name
 LIMIT $top

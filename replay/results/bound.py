@@ -1,5 +1,6 @@
 """What a run is bound by, and how far its CPU is ahead of its device."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -53,6 +54,9 @@ class RunBound:
     """Part of the steps in which an idle device waits for its next launch."""
     idle_input_frac: float | None
     """Part of that in which the host is inside its data loader."""
+    path_idle_launch_frac: float | None
+    """The same, of the ranks that the critical path lies on, by their shares of it: one late host
+    makes the devices of the others wait inside collectives, where they are not idle."""
     ahead_ns: dict[int, int]
     """By rank: median time from the end of the launching call to the start of a device task,
     over the tasks launched in the steps."""
@@ -88,7 +92,8 @@ def run_bound(
     for cause, share in path_frac.items():
         sides[OF_CAUSE[cause]] += share
     by = max(sides, key=lambda side: sides[side])
-    idle = _idle(graph, baseline, fetching)
+    devices = _idle_by_device(graph, baseline, fetching)
+    idle = _idle(devices)
     if by is BoundBy.HOST and _in_the_loader(path_frac, idle):
         by = BoundBy.INPUT
     step_ns = int(baseline.replayed.mean_ns)
@@ -101,6 +106,7 @@ def run_bound(
         idle_frac=None if idle is None else idle[0],
         idle_launch_frac=None if idle is None else idle[1],
         idle_input_frac=None if idle is None else idle[2],
+        path_idle_launch_frac=_path_idle(graph, baseline, devices),
         ahead_ns=_ahead(graph),
         step_ns=int(np.median(baseline.replayed.per_step_ns)),
     )
@@ -167,18 +173,50 @@ def _ahead(graph: TaskGraph) -> dict[int, int]:
     }
 
 
-def _idle(
-    graph: TaskGraph, baseline: Baseline, fetching: Fetching
-) -> tuple[float, float, float] | None:
-    """Mean over the devices: idle, of it waiting for a launch, of it with the host in its loader.
+@dataclass(frozen=True, slots=True)
+class _DeviceIdle:
+    """Parts of the steps."""
 
-    Each as part of the steps; None without a device.
-    """
+    rank: int
+    idle: float
+    launch: float
+    """Of it waiting for a launch."""
+    loader: float
+    """Of that with the host in its loader."""
+
+
+def _idle(devices: Sequence[_DeviceIdle]) -> tuple[float, float, float] | None:
+    """Mean over the devices; None without a device."""
+    if not devices:
+        return None
+    return (
+        float(np.mean([device.idle for device in devices])),
+        float(np.mean([device.launch for device in devices])),
+        float(np.mean([device.loader for device in devices])),
+    )
+
+
+def _path_idle(
+    graph: TaskGraph, baseline: Baseline, devices: Sequence[_DeviceIdle]
+) -> float | None:
+    """Waiting for launches, mean over the devices by the share of their rank in the path."""
+    rank, span_ns = graph.tasks.rank[baseline.path.task], baseline.path.span_ns
+    weights = [float(span_ns[rank == device.rank].sum()) for device in devices]
+    if not sum(weights):
+        return None
+    return float(np.average([device.launch for device in devices], weights=weights))
+
+
+def _idle_by_device(graph: TaskGraph, baseline: Baseline, fetching: Fetching) -> list[_DeviceIdle]:
+    """Idle time of every device that has work."""
     tasks = graph.tasks
     device_of_lane = np.array([lane.device for lane in graph.lanes] + [-1], np.int64)
     links = np.array([lane.kind == LaneKind.LINK for lane in graph.lanes] + [False], bool)
     busy = np.isin(tasks.kind, [int(kind) for kind in DEVICE_KINDS]) & ~links[tasks.lane]
     window = baseline.replayed.boundary_ns[[0, -1]]
+    whole_ns = int(window[1] - window[0])
+    if whole_ns <= 0:
+        return []
     found = []
     for info in graph.ranks:
         mine = np.flatnonzero(busy & (tasks.rank == info.rank))
@@ -187,14 +225,16 @@ def _idle(
             lo_ns, hi_ns, launched = _gaps(graph, baseline, mine[devices == device], window)
             length_ns = hi_ns - lo_ns
             in_loader_ns = fetching.of(info.rank).within(lo_ns, hi_ns)
-            found.append((length_ns, length_ns * launched, in_loader_ns * launched))
-    if not found or window[1] <= window[0]:
-        return None
-    idle, launch, loader = (
-        float(np.mean([int(parts[column].sum()) for parts in found]) / (window[1] - window[0]))
-        for column in range(3)
-    )
-    return idle, launch, loader
+            idle_ns, launch_ns, loader_ns = (
+                int(part.sum())
+                for part in (length_ns, length_ns * launched, in_loader_ns * launched)
+            )
+            found.append(
+                _DeviceIdle(
+                    info.rank, idle_ns / whole_ns, launch_ns / whole_ns, loader_ns / whole_ns
+                )
+            )
+    return found
 
 
 def _gaps(

@@ -1,8 +1,9 @@
 """Bytes that an operator reads and writes, and the type of its elements, from recorded inputs.
 
-Inputs are recorded, outputs are not: they follow from what the operator does. Every tensor counts
-once, as if it came from memory once, so that caches make the true figure smaller and kernels that
-read twice make it larger. Views that repeat elements (expanded masks) count in full.
+Inputs are recorded, outputs are not: they follow from what the operator does. Where the caller
+gives the output (`out=`, as compiled code does) it stands last among the inputs. Every tensor
+counts once, as if it came from memory once, so that caches make the true figure smaller and
+kernels that read twice make it larger. Views that repeat elements (expanded masks) count in full.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -74,6 +75,20 @@ _PRODUCTS = {
     "_addmm_activation": 1,
 }
 """Matrix products -> where the first matrix stands."""
+_PRODUCT_BYTES = {"_scaled_mm": 2, "_int_mm": 4}
+"""Of an element of the product, where it is not that of the matrices: half precision, int32."""
+_ELEMENTWISE = {
+    **dict.fromkeys(("abs", "neg", "exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "cos"), 1),
+    **dict.fromkeys(("sigmoid", "sin", "relu", "gelu", "silu", "clamp", "clamp_min", "cumsum"), 1),
+    **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "fmod"), 2),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "logical_and"), 2),
+    **dict.fromkeys(("bitwise_or", "logical_or", "sigmoid_backward", "tanh_backward"), 2),
+    **dict.fromkeys(("gelu_backward", "silu_backward", "threshold_backward"), 2),
+    **dict.fromkeys(("addcmul", "addcdiv", "where"), 3),
+}
+"""Operators by element -> the most tensors that they read: one more is their output."""
+_MAKERS = frozenset({"arange", "linspace", "randperm", "full", "zeros", "ones", "rand", "randn"})
+"""They read no tensor: one among their inputs is their output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +122,25 @@ class _Call:
     name: str
     tensors: tuple[_Tensor, ...]
     product: tuple[int, int, int]
+    ends_in_tensor: bool
+    """The last input is one tensor, neither a scalar nor a list."""
+
+    @property
+    def has_out(self) -> bool:
+        """The output is among the inputs."""
+        if not self.ends_in_tensor:
+            return False
+        if any(self.product):
+            return len(self.tensors) > _PRODUCTS[self.name] + 2 and self._last_is_product
+        if self.name in _ELEMENTWISE:
+            return len(self.tensors) > _ELEMENTWISE[self.name]
+        return self.name == "cat" or self.name in _MAKERS
+
+    @property
+    def _last_is_product(self) -> bool:
+        shape = self.tensors[-1].shape
+        batched = len(self.tensors[_PRODUCTS[self.name]].shape) > 2  # noqa: PLR2004  (a matrix)
+        return shape == self.product[0 if batched else 1 :]
 
     @property
     def read(self) -> float:
@@ -127,7 +161,7 @@ def operands_of(name: str, dims: str, types: str) -> Operands:
     library, _, short = name.rpartition("::")
     at = _PRODUCTS.get(short, 0)
     operands = tensors[at:] if len(tensors) > at else tensors
-    call = _Call(library, short, tensors, _product(short, tensors))
+    call = _Call(library, short, tensors, _product(short, tensors), _ends_in_tensor(dims, types))
     return Operands(
         bytes=next(rule(call) for applies, rule in _RULES if applies(call)),
         operand_bytes=sum(tensor.bytes for tensor in operands[:2]),
@@ -145,8 +179,9 @@ def _looked_up(call: _Call) -> float:
 
 def _multiplied(call: _Call) -> float:
     """Both matrices and their product."""
-    last = call.tensors[-1]
-    return call.read + prod(call.product) * last.bytes / max(prod(last.shape), 1)
+    right = call.tensors[_PRODUCTS[call.name] + 1]
+    size = _PRODUCT_BYTES.get(call.name, right.bytes / max(prod(right.shape), 1))
+    return call.read + prod(call.product) * size
 
 
 def _over_lists(call: _Call) -> float:
@@ -172,6 +207,7 @@ def _is_attention(call: _Call) -> bool:
 _RULES: tuple[tuple[Callable[[_Call], bool], Callable[[_Call], float]], ...] = (
     (lambda call: call.name in _INTO_FIRST | _READ_ONLY, lambda call: call.read),
     (lambda call: call.name in _LOOKUPS and len(call.tensors) > 1, _looked_up),
+    (lambda call: call.library == "aten" and call.has_out, lambda call: call.read),
     (lambda call: any(call.product), _multiplied),
     (lambda call: _is_attention(call) and "backward" in call.name, lambda call: 2 * call.read),
     (lambda call: _is_attention(call), lambda call: call.read + call.first),
@@ -193,6 +229,13 @@ def _product(short: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int]:
     if len(left) != len(right) or len(left) not in (2, 3):
         return (0, 0, 0)
     return (left[0] if len(left) == 3 else 1, left[-2], right[-1])  # noqa: PLR2004  (a batch)
+
+
+def _ends_in_tensor(dims: str, types: str) -> bool:
+    sizes, names = _decoded(dims), _decoded(types)
+    if not names or len(sizes) != len(names):
+        return False
+    return names[-1] in _BYTES and _shape(sizes[-1]) is not None
 
 
 def _tensors(dims: str, types: str) -> Iterator[_Tensor]:

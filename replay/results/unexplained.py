@@ -7,13 +7,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.vocab import EdgeKind, TaskKind
+from ingest.vocab import EdgeKind, LaneKind, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph import thresholds
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.results.critical_path import CriticalPath
 
 RESIDUAL, SILENCE = "residual", "silence"
+_MOST_STREAMS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Place:
     op: str
     """Innermost op around it; empty when there is none, or when it is the name."""
     lane_role: str
+    """Role of a thread; of streams their recorded numbers, which may differ by rank."""
     edge: str
     """Kind of the edge that bound the start; `release` where none did, empty for silence."""
     ranks: tuple[int, ...]
@@ -146,7 +148,7 @@ def _grouped(graph: TaskGraph, parts: _Parts, what: str) -> Iterator[Place]:
             what=what,
             name=f"wait: {shown}" if waits[top] else shown,
             op=around if around != shown else "",
-            lane_role=roles[role[top]],
+            lane_role=_lane_name(graph, roles[role[top]], ids),
             edge=_edge_name(int(parts.edge[top])),
             ranks=tuple(np.unique(tasks.rank[ids][tasks.rank[ids] >= 0]).tolist()),
             steps=tuple(graph.steps[at] for at in np.unique(tasks.step[ids]).tolist() if at >= 0),
@@ -158,6 +160,17 @@ def _grouped(graph: TaskGraph, parts: _Parts, what: str) -> Iterator[Place]:
             example_rank=int(tasks.rank[task]),
             example_ts_ns=int(tasks.ts_ns[task]),
         )
+
+
+def _lane_name(graph: TaskGraph, role: str, ids: Int64) -> str:
+    """Streams by their recorded numbers: roles count them from 0 on each rank."""
+    lanes = [graph.lanes[at] for at in np.unique(graph.tasks.lane[ids]).tolist() if at >= 0]
+    streams = sorted({lane.stream for lane in lanes if lane.kind == LaneKind.STREAM})
+    if not streams:
+        return role
+    shown = ", ".join(map(str, streams[:_MOST_STREAMS]))
+    more = " and others" if len(streams) > _MOST_STREAMS else ""
+    return f"stream{'s' if len(streams) > 1 else ''} {shown}{more}"
 
 
 def _runs(*columns: NDArray[np.integer] | Bool) -> tuple[Int64, list[int]]:

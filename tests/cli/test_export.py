@@ -29,6 +29,10 @@ def test_a_prediction_beside_the_recording_is_told_on_stderr(run: Run, tmp_path:
     document = json.loads(gzip.decompress(output.read_bytes()))
     assert document["otherData"]["what_ifs"] == ["nvlink 1800 GB/s"]
     assert document["otherData"]["left_out"]["gpu_user_annotation"] == 272
+    clocks = document["otherData"]["clocks"]
+    assert [clock["rank"] for clock in clocks] == list(range(8))
+    moved = any(clock["device_clock_offset_ns"] for clock in clocks)
+    assert ("device rows are moved by" in outcome.err) == moved
 
 
 def test_a_file_without_gz_is_not_compressed(run: Run, tmp_path: Path) -> None:

@@ -51,6 +51,56 @@ def test_every_tensor_counts_once(name: str, inputs: list, moved: float) -> None
     assert of(name, *inputs)[0] == moved
 
 
+SCALAR = ([], "Scalar")
+E4M3 = "c10::Float8_e4m3fn"
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "out"),
+    [
+        ("aten::mm", [([32, 64], BF16), ([64, 16], BF16)], ([32, 16], BF16)),
+        ("aten::mm", [([32, 32], BF16), ([32, 32], BF16)], ([32, 32], BF16)),
+        (
+            "aten::addmm",
+            [([16], BF16), ([32, 64], BF16), ([64, 16], BF16), SCALAR, SCALAR],
+            ([32, 16], BF16),
+        ),
+        ("aten::bmm", [([4, 8, 2], FLOAT), ([4, 2, 8], FLOAT)], ([4, 8, 8], FLOAT)),
+        (
+            "aten::baddbmm",
+            [([4, 8, 8], BF16), ([4, 8, 8], BF16), ([4, 8, 8], BF16), SCALAR, SCALAR],
+            ([4, 8, 8], BF16),
+        ),
+        (
+            "aten::_scaled_mm",
+            [([32, 64], E4M3), ([64, 16], E4M3), ([], FLOAT), ([], FLOAT), SCALAR],
+            ([32, 16], BF16),
+        ),
+        (
+            "aten::_scaled_mm",
+            [([32, 64], E4M3), ([64, 16], E4M3), ([32, 1], FLOAT), ([1, 16], FLOAT), SCALAR],
+            ([32, 16], BF16),
+        ),
+        (
+            "aten::_int_mm",
+            [([32, 64], "signed char"), ([64, 16], "signed char")],
+            ([32, 16], "int"),
+        ),
+        ("aten::add", [([32, 64], BF16), ([64], BF16), SCALAR], ([32, 64], BF16)),
+        ("aten::mul", [([32, 64], BF16), ([32, 64], BF16)], ([32, 64], BF16)),
+        ("aten::sqrt", [([32, 64], FLOAT)], ([32, 64], FLOAT)),
+        ("aten::where", [([8], FLOAT), ([8], FLOAT), ([8], FLOAT)], ([8], FLOAT)),
+        ("aten::cat", [([[2, 3], [2, 3]], "TensorList"), SCALAR], ([4, 3], BF16)),
+    ],
+)
+def test_an_output_that_the_caller_gives_counts_once(name: str, inputs: list, out: tuple) -> None:
+    assert of(name, *inputs, out)[0] == of(name, *inputs)[0]
+
+
+def test_what_makes_a_tensor_reads_none() -> None:
+    assert of("aten::arange", SCALAR, SCALAR, ([8], "long int"))[0] == 64
+
+
 def test_operands_of_a_product_are_its_two_matrices() -> None:
     inputs = (([16], BF16), ([32, 64], BF16), ([64, 16], BF16))
     assert of("aten::addmm", *inputs)[1] == 2 * (32 * 64 + 64 * 16)

@@ -5,8 +5,10 @@ from textwrap import wrap
 
 from whatif.compare.contract import Cause, Diff, Group
 from whatif.compare.words import (
+    WITHIN_NOISE,
     explained_words,
     gate_words,
+    is_within_noise,
     match_words,
     run_words,
     signed_ms,
@@ -81,7 +83,8 @@ def _waterfall(found: Diff, width: int) -> Iterator[str]:
     yield f"{'where, ms of a step':<{NAME}}{'A':>10}{'B':>10}{'B - A':>11}{'noise':>10}"
     for group in shown:
         noise = "" if group.noise_ns is None else f"±{group.noise_ns / 1e6:,.2f}"
-        yield _row(group.name, group.a_ns, group.b_ns, group.change_ns) + f"{noise:>10}"
+        mark = f"  {WITHIN_NOISE}" if is_within_noise(group) else ""
+        yield _row(group.name, group.a_ns, group.b_ns, group.change_ns) + f"{noise:>10}{mark}"
         for cause in _inside(found, group):
             yield _cause_line(cause, width)
     rest = [group for group in found.groups if group not in shown]
@@ -104,7 +107,7 @@ def _row(name: str, a_ns: int, b_ns: int, change_ns: int) -> str:
 
 def _inside(found: Diff, group: Group) -> list[Cause]:
     causes = [cause for cause in found.causes if cause.group == group.key]
-    if len(causes) == 1 and not why(causes[0]):
+    if len(causes) == 1 and why(causes[0]) in ("", WITHIN_NOISE):
         return []
     return [
         cause

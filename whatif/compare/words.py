@@ -3,7 +3,7 @@
 import re
 
 from ingest.units import format_ms
-from whatif.compare.contract import Cause, Diff, Gate, Run
+from whatif.compare.contract import Cause, Diff, Gate, Group, Run
 from whatif.compare.match import How
 from whatif.report.columns import NO_NAME
 
@@ -13,6 +13,7 @@ _NAMESPACES = re.compile(
     r"^(?:void|std::enable_if<.*?>::type) |at::native::|\(anonymous namespace\)::|internal::"
 )
 _LONGEST = 1_000
+WITHIN_NOISE = "within noise"
 COLLECTIVE_PARTS = ("exposed_transfer", "exposed_wait")
 
 
@@ -48,11 +49,16 @@ def what(cause: Cause, width: int) -> str:
     return short_name(name, width - len(place)) + place
 
 
+def is_within_noise(change: Cause | Group) -> bool:
+    """Chance alone makes changes as large; not told where the noise is not known."""
+    return change.noise_ns is not None and 0 < abs(change.change_ns) <= change.noise_ns
+
+
 def why(cause: Cause) -> str:
-    """What changed of it: number, duration, how much is hidden, or the kernel."""
+    """What changed of it: number, duration, how much is hidden, or the kernel; if within noise."""
+    said = [WITHIN_NOISE] if is_within_noise(cause) else []
     if cause.matched_by in (How.NEW, How.GONE):
-        return str(cause.matched_by)
-    said = []
+        return ", ".join([*said, str(cause.matched_by)])
     size_ns = NOTABLE_EFFECT * abs(cause.change_ns)
     effects = cause.effects
     if abs(effects.count_ns) > size_ns and effects.count_ns:
@@ -110,7 +116,7 @@ def match_words(found: Diff) -> str:
 
 
 def explained_words(found: Diff) -> str:
-    """How much of the change has a named cause."""
-    if found.explained_frac is None:
+    """How much of the change has a named cause; nothing where the change may be chance."""
+    if found.explained_frac is None or found.is_noise:
         return ""
     return f"{found.explained_frac:.1%} of the difference has a named cause"

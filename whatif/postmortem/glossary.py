@@ -4,9 +4,9 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("rank", "One process of the job; a trace file is that of one rank."),
     (
         "step",
-        "From the end of all device work that earlier steps launched, on all ranks, to the same "
-        "moment of this one. A host that runs ahead does not shorten it. Without recorded steps "
-        "the recording counts as one.",
+        "From boundary to boundary: each is the later of the end of the hosts' ProfilerStep and "
+        "the end of all device work launched up to then, on all ranks. A host that runs ahead does "
+        "not shorten a step. Without recorded steps the recording counts as one.",
     ),
     (
         "step of the host",

@@ -11,6 +11,8 @@ from whatif.report.text import numbers
 
 SHOWN = 16
 """Rows of each table; the worst where there are more."""
+LEAST_NS = 5_000
+"""Less than this on the path rounds to 0.00 ms."""
 HEAD = (
     "measured", "calibrated", "strict", "error", "start error median", "p90", "device tasks",
     "no known cause",
@@ -57,16 +59,18 @@ def unexplained(findings: Findings) -> Iterator[str]:
     found = places(findings.graph, base.schedule, base.path)
     if not found:
         return
-    shown = found[:SHOWN]
+    shown = [place for place in found[:SHOWN] if place.on_path_ns >= LEAST_NS]
     head = ("on the path", "in all", "times", "largest", "late after", "e.g.", "where")
-    yield from aligned([head, *map(_place_cells, shown)], ">>>><<<")
-    rest = found[SHOWN:]
+    if shown:
+        yield from aligned([head, *map(_place_cells, shown)], ">>>><<<")
+    rest = found[len(shown) :]
     if rest:
         on_path_ns = sum(place.on_path_ns for place in rest)
         total_ns = sum(place.total_ns for place in rest)
         yield (
-            f"{len(rest):,} more places: {format_ms(on_path_ns)} on the path, "
-            f"{format_ms(total_ns)} in all"
+            f"{len(rest):,}{' more' * bool(shown)} place{'s' * (len(rest) > 1)}: "
+            f"{_fine(on_path_ns)} on the path, "
+            f"{_fine(total_ns)} in all"
         )
 
 
@@ -80,7 +84,7 @@ def _place_cells(place: Place) -> tuple[str, ...]:
         format_ms(place.on_path_ns),
         format_ms(place.total_ns),
         f"{place.count:,}",
-        format_ms(place.largest_ns),
+        _fine(place.largest_ns),
         place.edge or f"({place.what})",
         f"rank {place.example_rank} at {format_ms(place.example_ts_ns)}",
         f"{where}{lane}{places_in_run}",
@@ -91,6 +95,11 @@ def _numbered(noun: str, values: tuple[int, ...]) -> str:
     """`, rank 3` or `, steps 4-6`; nothing for none."""
     plural = "" if len(values) == 1 else "s"
     return f", {noun}{plural} {numbers(values)}" if values else ""
+
+
+def _fine(value_ns: int) -> str:
+    """In microseconds where milliseconds would round to nothing."""
+    return _micros(value_ns) if abs(value_ns) < LEAST_NS else format_ms(value_ns)
 
 
 def _micros(value_ns: int) -> str:

@@ -124,6 +124,10 @@ def test_a_change_within_the_spread_of_the_steps_is_not_told_as_a_regression() -
     assert found.gate is not None
     assert found.gate.is_passed
     assert "by chance" in found.gate.reason
+    told = render(found)
+    assert "has a named cause" not in told
+    (row,) = (line for line in told.splitlines() if line.startswith("gemm kernels"))
+    assert row.endswith("within noise")
 
 
 def test_the_gate_fails_beyond_limit_and_noise() -> None:

@@ -21,6 +21,7 @@ from tests.unit.report.findings import findings_of
 from whatif.postmortem.conclusion import leading, verdict
 from whatif.postmortem.contract import Confidence, Finding
 from whatif.postmortem.findings import memory_full
+from whatif.postmortem.findings.host_bound import LEAST_IDLE_FRAC
 from whatif.postmortem.findings.rules import findings
 from whatif.postmortem.findings.saving import Told, finding
 from whatif.postmortem.sections import breakdown
@@ -233,3 +234,26 @@ def test_transfers_near_their_roof_are_transfers_though_members_lack() -> None:
     material = material_of(lacking_ranks(700 * US))
     assert not is_untold(material)
     assert "exposed transfers" in breakdown.section(material).summary
+
+
+def test_one_late_host_is_found_though_most_devices_wait_inside_collectives() -> None:
+    """Sixteen ranks; the host of rank 1 is late with each product, the devices meet."""
+    builder = GraphBuilder(ranks=range(16))
+    for step in range(3):
+        callers = {}
+        for rank in range(16):
+            for _ in range(10):
+                builder.host(rank, "aten::mm", (400 if rank == 1 else 10) * US, step=step)
+                launch = builder.call(rank, "cudaLaunchKernel", 5 * US, step=step)
+                builder.kernel(rank, "gemm", 200 * US, caller=launch, stream=20, step=step)
+            callers[rank] = builder.call(rank, "cudaLaunchKernelExC", 5 * US, step=step)
+        done = builder.collective(100 * US, callers=callers, step=step)
+        for rank in range(16):
+            wait = builder.call(rank, "cudaStreamSynchronize", 5 * US, step=step)
+            builder.edge(done[rank], wait)
+    material = material_of(builder.build())
+    bound = material.findings.run.bound
+    assert bound.idle_launch_frac is not None
+    assert bound.path_idle_launch_frac is not None
+    assert bound.path_idle_launch_frac > LEAST_IDLE_FRAC > bound.idle_launch_frac
+    assert "host_bound" in [one.key for one in findings(material)]

@@ -85,7 +85,10 @@ def test_lead_is_from_the_end_of_the_call_to_the_start_of_its_work(tmp_path: Pat
     assert column_of(lead, "launches") == [2]
     assert column_of(lead, "lead p50") == [(4_000 + 10_000) / 2]
     assert column_of(lead, "below 20 us") == [1]
-    assert "half of the launches are less than 7.00 us ahead of their work" in section.summary
+    assert (
+        "100% of the launches are less than 20.00 us ahead of their work; half are less than 7.00 us"
+        in section.summary
+    )
 
 
 def test_threads_are_told_by_what_they_spend_their_own_time_in(tmp_path: Path) -> None:
@@ -187,3 +190,17 @@ def test_without_a_device_the_summary_tells_what_a_thread_waits_for() -> None:
     waits = table_of(section, "host.waits")
     assert set(column_of(waits, "waits for")) == {"a collective"}
     assert "a thread waits up to 4.31 ms of a step for a collective (rank 1)" in section.summary
+
+
+def test_the_rank_whose_device_waits_most_is_named_not_the_least_median(tmp_path: Path) -> None:
+    """Leads of rank 0: 30, 30, 30 us; of rank 1: 5, 50, 50 us."""
+    for rank, leads_us in ((0, (30, 30, 30)), (1, (5, 50, 50))):
+        file = KinetoFile(rank=rank, ranks=(0, 1))
+        file.step(1, (0, 400))
+        for number, lead_us in enumerate(leads_us):
+            at = 10 + 100 * number
+            file.launched("gemm", (at, at + 5), (at + 5 + lead_us, at + 15 + lead_us))
+        file.write(tmp_path / f"rank{rank}.json")
+    with material_of(tmp_path / "rank0.json", tmp_path / "rank1.json") as material:
+        summary = host.section(material).summary
+    assert "33% of the launches of rank 1 are less than 20.00 us ahead" in summary

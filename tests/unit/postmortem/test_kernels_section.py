@@ -300,3 +300,17 @@ def test_single_precision_has_no_peak_where_it_may_be_shortened() -> None:
     assert peak_flops_per_s(H100, ElementType.SINGLE) is None
     volta = machine_of(require("Tesla V100-SXM2-16GB"))
     assert peak_flops_per_s(volta, ElementType.SINGLE) == volta.flops_per_s[ElementType.FP32]
+
+
+def test_an_occupancy_of_zero_is_not_known(tmp_path: Path) -> None:
+    file = KinetoFile()
+    file.step(1, (0, 100))
+    for number, (name, percent) in enumerate((("gemm", 0), ("relu", 50))):
+        file.launched(name, (10 * number, 10 * number + 5), (40 * number + 10, 40 * number + 40))
+        file.rows[-1]["args"]["est. achieved occupancy %"] = percent  # type: ignore[index]
+    with material_of(file.write(tmp_path / "rank0.json")) as material:
+        records = material.ask("kernel_times").dicts()
+    assert {one["short_name"]: one["occupancy_frac"] for one in records} == {
+        "gemm": None,
+        "relu": 0.5,
+    }

@@ -6,6 +6,7 @@ import pytest
 
 from replay import api
 from tests.kineto import COMPUTE, KinetoFile
+from tests.material import material_of
 from tests.unit.postmortem.sections import bars_of, block_of, rows_of, section_of
 from whatif.postmortem.sections import stragglers
 from whatif.report.blocks import DataTable, Words
@@ -144,3 +145,22 @@ def test_waiting_on_hosts_is_not_called_exposed(monkeypatch: pytest.MonkeyPatch)
     assert isinstance(table, DataTable)
     assert "Waiting at collectives" in table.about
     assert all(row["exposed"] is None for row in rows_of(section, "stragglers.collectives"))
+
+
+def test_names_that_differ_by_a_hash_are_the_same_work(tmp_path: Path) -> None:
+    """Rank 1 takes 40 us for its graph and rank 0 10 us; `save` is on rank 1 alone."""
+    written = []
+    for rank, graph_us, letter in ((0, 10, "a"), (1, 40, "b")):
+        file = KinetoFile(rank=rank, ranks=(0, 1))
+        file.step(1, (0, 100))
+        file.op(f"## Call CompiledFxGraph f{letter * 51} ##", (0, graph_us))
+        file.launched("gemm", (60, 65), (70, 90))
+        if rank == 1:
+            file.op("save", (80, 90))
+        written.append(file.write(tmp_path / f"rank{rank}.json"))
+    with material_of(*written) as material:
+        rows = material.ask("slower_work", late_rank=1).dicts()
+    assert [(row["name"], row["other_ranks"], row["more_ns"]) for row in rows] == [
+        ("## Call CompiledFxGraph * ##", 1, 30_000),
+        ("save", 0, None),
+    ]

@@ -41,6 +41,15 @@ def test_equal_tasks_of_all_ranks_and_steps_are_one_place() -> None:
     assert found["early"].total_ns == 20_000
 
 
+def test_streams_are_told_by_their_recorded_numbers() -> None:
+    graph = _run()
+    lanes = tuple(
+        replace(lane, role="stream 0", stream=7 + lane.rank) if lane.stream >= 0 else lane
+        for lane in graph.lanes
+    )
+    assert {place.lane_role for place in _places(replace(graph, lanes=lanes))} == {"streams 7, 8"}
+
+
 def test_sizes_add_up_to_all_residuals_and_to_those_of_the_path() -> None:
     graph = _run()
     base = baseline(graph, facts_of(graph))

@@ -16,8 +16,8 @@ from whatif.transforms.host_scale import KNOWN_ERROR
 LEAST_PATH_FRAC = 0.25
 """Of the critical path that is host work: below it the device decides more than the host."""
 LEAST_IDLE_FRAC = 0.05
-"""Of the steps in which devices wait for a launch; a host twice as fast saves half of it, more than
-two runs of one job differ by (1 %)."""
+"""Of the steps in which the devices of the ranks on the path wait for a launch; a host twice as
+fast saves half of it, more than two runs of one job differ by (1 %)."""
 LEVER = "host"
 ALONE = "host twice as fast, data loader and allocations as they are"
 LEAST_TOLD_FRAC = 0.02
@@ -32,18 +32,20 @@ def rule(material: Material) -> Finding | None:
     reading = material.answer.reading
     if reading is None or not is_worth(material, twice(material, LEVER)):
         return None
-    on_path, idle = reading.path_frac.get("host", 0.0), reading.idle_launch_frac
+    on_path = reading.path_frac.get("host", 0.0)
+    idle = material.findings.run.bound.path_idle_launch_frac
     if idle is None or idle < LEAST_IDLE_FRAC or on_path < LEAST_PATH_FRAC:
         return None
     moved = _saving(material)
     if moved is None or not is_worth(material, moved):
         return None
     step_ns = material.levers.step_ns
+    whose = "devices" if len(material.answer.trace.ranks) == 1 else "devices on the path"
     told = Told(
         key="host_bound",
         section="host",
         insight=f"host work (Python, operators, calls) is {percent(on_path)} of the critical path, "
-        f"{format_ms(round(on_path * step_ns))} a step: devices wait for launches {percent(idle)} "
+        f"{format_ms(round(on_path * step_ns))} a step: {whose} wait for launches {percent(idle)} "
         "of the time",
         evidence=f"share of the critical path {on_path:.1%} (told from {LEAST_PATH_FRAC:.0%} on), "
         f"idle for launches {idle:.1%} (from {LEAST_IDLE_FRAC:.0%}); a host twice as fast "

@@ -288,8 +288,8 @@ def _next(material: Material) -> DataTable:
     return DataTable(
         key=f"{KEY}.next",
         title="What comes next",
-        about="Work off the path with at most 1 ms of slack in its step: it takes over when the "
-        "path gets shorter.",
+        about="Work off the path that may run at most 1 ms later before the end of the last step "
+        "moves: it takes over when the path gets shorter.",
         columns=(
             Column(name="what", unit=Unit.CODE),
             Column(name="rank", unit=Unit.TEXT),

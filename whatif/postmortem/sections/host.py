@@ -79,12 +79,13 @@ def _summary(material: Material, lead: Rows, loading: Rows, waits: Rows) -> str:
     on_path = share.get(Cause.HOST, 0.0) + share.get(Cause.INPUT, 0.0)
     parts = [f"Host work is {on_path:.1%} of the critical path"]
     if lead.rows:
-        least = min(lead.dicts(), key=lambda record: record["med_lead_dur"])
+        least = min(lead.dicts(), key=_waited_for)
         whose = f" of rank {least['rank']}" if len(lead.rows) > 1 else ""
         parts.append(
-            f"half of the launches{whose} are less than {time_text(least['med_lead_dur'])} ahead "
-            f"of their work, {least['short_lead_frac']:.0%} less than {time_text(SHORT_LEAD_NS)}"
-            + ("" if len(lead.rows) == 1 else "; no other rank is less ahead")
+            f"{least['short_lead_frac']:.0%} of the launches{whose} are less than "
+            f"{time_text(SHORT_LEAD_NS)} ahead of their work"
+            + ("" if len(lead.rows) == 1 else ", on no other rank more")
+            + f"; half are less than {time_text(least['med_lead_dur'])} ahead"
         )
     if loading.rows:
         worst = max(loading.dicts(), key=lambda record: record["step_dur"])
@@ -99,6 +100,14 @@ def _summary(material: Material, lead: Rows, loading: Rows, waits: Rows) -> str:
             f"{longest['awaited']} (rank {longest['rank']})"
         )
     return "; ".join(parts) + "."
+
+
+def _waited_for(record: Mapping[str, Any]) -> tuple[float, float]:
+    """Order of ranks: first those whose devices waited for most of their launches.
+
+    The median does not tell: a host that is far ahead half of the time may be late for the rest.
+    """
+    return -record["short_lead_frac"], record["med_lead_dur"]
 
 
 def _time(material: Material) -> Iterator[Block]:
@@ -195,15 +204,15 @@ def _lead(material: Material, lead: Rows) -> Iterator[Block]:
 
 
 def _lead_curve(material: Material, lead: Rows) -> Iterator[Block]:
-    """Of the ranks that are least ahead."""
+    """Of the ranks whose devices wait most often."""
     rows = material.ask("launch_lead_curve")
-    order = sorted(lead.dicts(), key=lambda record: record["med_lead_dur"])
+    order = sorted(lead.dicts(), key=_waited_for)
     ranks = sorted(record["rank"] for record in order[:MOST_LINES])
     at_ns = {record["stretch"]: record["after_dur"] for record in rows.dicts()}
     found = {(one["rank"], one["stretch"]): one["med_lead_dur"] for one in rows.dicts()}
     if len(at_ns) <= 1:
         return
-    cut = "" if len(order) <= MOST_LINES else f" The {MOST_LINES} ranks that are least ahead."
+    cut = "" if len(order) <= MOST_LINES else f" The {MOST_LINES} ranks that wait most often."
     yield Lines(
         key="host.lead_curve",
         title="Lead of the host over the steps",

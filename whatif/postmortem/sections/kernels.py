@@ -179,7 +179,9 @@ TOP: dict[str, Column] = {
     "p95_dur": column("p95", Unit.NS, "Over all shapes: see the tail for equal kernels."),
     "max_dur": column("longest", Unit.NS),
     "occupancy_frac": column(
-        "occupancy", Unit.FRAC, "Estimated by the profiler, weighed by time; 0 as recorded."
+        "occupancy",
+        Unit.FRAC,
+        "Estimated by the profiler, weighed by time; empty where it wrote 0: not known.",
     ),
     "op": column("operator", Unit.CODE, "The one that launches most of it."),
     "input_dims": column(

@@ -83,8 +83,8 @@ def _strip(material: Material) -> Lines:
     return Lines(
         key=f"{KEY}.strip",
         title="Step time by rank",
-        about=f"{_summary(material)} A rank's step ends with its own device work, the run's with "
-        "the last rank's."
+        about=f"{_summary(material)} A rank's step ends with its own device work or "
+        "its ProfilerStep, whichever is later, the run's with the last rank's."
         + (f" {left} ranks between the fastest and slowest left out." * (left > 0)),
         x_name="step",
         x_unit=Unit.COUNT,

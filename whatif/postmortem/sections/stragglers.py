@@ -368,7 +368,8 @@ def _slower(material: Material) -> Iterator[DataTable]:
         about=(
             "Per step, against the median of the other ranks. Host rows count the time that is "
             "their own, waiting inside them too (as for an autograd thread); calls that wait for a "
-            "device are left out."
+            "device are left out. Where `others` is empty no other rank has work of that name: it "
+            "may be theirs under another one."
         ),
         columns=(
             Column(name="name", unit=Unit.CODE),
@@ -384,8 +385,8 @@ def _slower(material: Material) -> Iterator[DataTable]:
                 row["place"],
                 round(row["calls_per_step"], 2),
                 round(row["own_ns"]),
-                round(row["usual_ns"]),
-                round(row["more_ns"]),
+                round(row["usual_ns"]) if row["other_ranks"] else None,
+                round(row["more_ns"]) if row["other_ranks"] else None,
             )
             for row in rows.dicts()
         ),

@@ -207,8 +207,8 @@ def _clocks(material: Material) -> DataTable:
     return DataTable(
         key=f"{KEY}.clocks",
         title="Clocks",
-        about="What was taken off each file's times, and how far that is uncertain: waits below the"
-        " uncertainty are not resolved.",
+        about="By how much each file's times were moved, and how far that is uncertain: waits "
+        "below the uncertainty are not resolved.",
         columns=(
             Column(name="rank", unit=Unit.TEXT),
             Column(name="offset", unit=Unit.NS, about="taken off the host clock of the file"),
@@ -216,7 +216,7 @@ def _clocks(material: Material) -> DataTable:
             Column(name="drift, ppm", unit=Unit.TEXT),
             Column(name="method", unit=Unit.TEXT),
             Column(name="samples", unit=Unit.COUNT, about="collectives that it rests on"),
-            Column(name="device clock", unit=Unit.NS, about="taken off against the host clock"),
+            Column(name="device clock", unit=Unit.NS, about="added to its device times"),
             Column(name="host", unit=Unit.TEXT),
         ),
         rows=tuple(
