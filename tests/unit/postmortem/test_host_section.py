@@ -86,9 +86,9 @@ def test_lead_is_from_the_end_of_the_call_to_the_start_of_its_work(tmp_path: Pat
     assert column_of(lead, "lead p50") == [(4_000 + 10_000) / 2]
     assert column_of(lead, "below 20 us") == [1]
     assert (
-        "100% of the launches are less than 20.00 us ahead of their work; half are less than 7.00 us"
-        in section.summary
-    )
+        "100% of the launches are less than 20.00 us ahead of their work; "
+        "half are less than 7.00 us"
+    ) in section.summary
 
 
 def test_threads_are_told_by_what_they_spend_their_own_time_in(tmp_path: Path) -> None:
