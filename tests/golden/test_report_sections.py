@@ -24,7 +24,7 @@ MOST_OPEN = 4
 with_shared = pytest.mark.skipif(not TRACES.is_dir(), reason="shared/ is not beside the checkout")
 
 FIRST = {
-    "h100x8_nanogpt_12-11": "straggler",
+    "h100x8_nanogpt_12-11": "host_bound",
     "h100x4_torchtitan_fsdp_A": "small_kernels",
     "v100x4_torchrec_fp32": "allocator_calls",
     "a100x8_megatron_tp8": "straggler",

@@ -68,7 +68,7 @@ def test_work_from_before_the_steps_and_device_work_keep_their_time() -> None:
 @pytest.mark.parametrize("step_ns", [200_000, 2_000_000])
 def test_step_that_no_host_gives_is_refused_with_what_can_be_met(step_ns: int) -> None:
     graph, recorded = _in_turn()
-    with pytest.raises(ScenarioError, match=r"x0\.1 gives 0\.28 ms, x1\.25 1\.20 ms") as raised:
+    with pytest.raises(ScenarioError, match=r"it takes 0\.28 ms with host .* 1\.20 ms") as raised:
         without_profiler(graph, recorded, Nanos(step_ns))
     assert raised.value.exit_code == 4
     assert raised.value.hint
