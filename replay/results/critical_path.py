@@ -114,12 +114,17 @@ def _between(cuts_ns: Int64, window: tuple[int, int]) -> Int64:
 
 
 def _last_task(graph: TaskGraph, schedule: Schedule, moment_ns: int) -> int:
-    closing = graph.boundaries.task
-    if not len(closing):
+    """The task that ends the run; where the last step has no length, none of the step before."""
+    bounds = graph.boundaries
+    if not len(bounds.task):
         return -1
-    ends_ns = schedule.end_ns[closing]
-    at = closing[ends_ns == moment_ns]
-    return int(at[0]) if len(at) else int(closing[np.argmax(ends_ns)])
+    number = np.repeat(np.arange(len(bounds.start) - 1), np.diff(bounds.start))
+    is_last = number % (bounds.n_steps + 1) == bounds.n_steps
+    for closing in (bounds.task[is_last], bounds.task):
+        at = closing[schedule.end_ns[closing] == moment_ns]
+        if len(at):
+            return int(at[0])
+    return int(bounds.task[np.argmax(schedule.end_ns[bounds.task])])
 
 
 def cut_at_steps(path: CriticalPath, boundary_ns: Int64) -> PathPieces:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -47,15 +47,6 @@ def _got(address: str, path: str, body: object = None) -> dict[str, object]:
     return found
 
 
-def _interrupted(serving: subprocess.Popen[str]) -> tuple[str, str]:
-    """What it says at Ctrl-C, pressed again, as a person would, where the first was lost."""
-    for _ in range(3):
-        serving.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            return serving.communicate(timeout=10)
-    raise AssertionError("three Ctrl-C do not end it")
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is a signal elsewhere")
 def test_it_answers_what_the_command_line_answers_and_ends_with_ctrl_c(
     run: Run, cache_home: Path
@@ -71,7 +62,8 @@ def test_it_answers_what_the_command_line_answers_and_ends_with_ctrl_c(
             urlopen(address.partition("?")[0], timeout=30)
         assert refused.value.code == 403
         refused.value.close()
-        out, err = _interrupted(serving)
+        serving.send_signal(signal.SIGINT)
+        out, err = serving.communicate(timeout=30)
     assert (serving.returncode, out) == (0, "")
     assert err.endswith("ended\n")
     assert "Traceback" not in err

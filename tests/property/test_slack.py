@@ -72,9 +72,6 @@ def test_a_task_may_be_late_by_its_slack_and_no_more(graph: TaskGraph, data: st.
 @settings(max_examples=200, deadline=None)
 def test_the_critical_path_has_no_slack(graph: TaskGraph) -> None:
     schedule = replay(graph)
-    # Where the last step has no length, the path may end in the one before: it ends as late.
-    last_two_ns = step_times(graph, schedule).boundary_ns[-2:]
-    assume(len(last_two_ns) < 2 or last_two_ns[0] < last_two_ns[1])
     path = critical_path(graph, schedule)
     assert (slack(graph, schedule).run_ns[path.task] == 0).all()
     total_ns = path.span_ns.sum() + path.lag_ns.sum() + path.residual_ns.sum()
