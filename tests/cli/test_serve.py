@@ -19,6 +19,11 @@ from tests.cli.calls import ROOT, Run
 SAMPLE = "sample_traces/gloo2_cpu"
 
 
+def _hear_ctrl_c() -> None:
+    """What a script runs in its background is deaf to it, and so is what that starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def _served(cache_home: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address, and the process."""
@@ -29,6 +34,7 @@ def _served(cache_home: Path, *options: str) -> Iterator[tuple[str, subprocess.P
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=None if os.name == "nt" else _hear_ctrl_c,
     )
     assert serving.stdout is not None
     try:
