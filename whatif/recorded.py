@@ -28,6 +28,8 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     gpus_per_node: int | None = None
     topology: str | None = None
     """Path of a file that says which ranks share nodes and sites, and what joins them."""
+    describe: str | None = None
+    """Path of a file that says what the run is: model, degrees, batch."""
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
@@ -104,6 +106,8 @@ class Recorded(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 MOST_GPUS = 1_000_000
 PLACES = ("gpus_per_node", "topology")
+UNPREFIXED = (*PLACES, "describe")
+"""Options without `base-`."""
 NOTHING_SAID = Recorded()
 
 
@@ -122,5 +126,5 @@ def parse_latency(text: str) -> Nanos:
 
 
 def _option(name: str) -> str:
-    prefix = "" if name in PLACES else "base-"
+    prefix = "" if name in UNPREFIXED else "base-"
     return f"--{prefix}{name.replace('_', '-')}"

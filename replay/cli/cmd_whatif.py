@@ -165,6 +165,126 @@ def whatif(
             help="Data-parallel replicas, each with its batch (N@NAME: communicators by name).",
         ),
     ] = None,
+    tp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Tensor-parallel ranks of each layer; the GPUs of the job follow.",
+        ),
+    ] = None,
+    sp: Annotated[
+        bool,
+        typer.Option("--sp", help="Sequence parallel beside --tp."),
+    ] = False,
+    pp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Pipeline stages that the layers are divided over.",
+        ),
+    ] = None,
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Order of micro-batches: gpipe, 1f1b, interleaved, zero_bubble, dualpipe.",
+        ),
+    ] = None,
+    virtual_stages: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Chunks of layers per stage (interleaved).",
+        ),
+    ] = None,
+    zero: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Shard: 0 nothing, 1 optimizer, 2 + gradients, 3 all (N:S: groups of S).",
+        ),
+    ] = None,
+    ep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Ranks that the experts of a layer lie on.",
+        ),
+    ] = None,
+    imbalance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X",
+            help="Tokens of the fullest rank of experts over the mean.",
+        ),
+    ] = None,
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X",
+            help="Tokens that an expert takes at most, over those of a balanced one.",
+        ),
+    ] = None,
+    cp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Ranks that each sequence is divided over (N:all_to_all: by heads; else a ring).",
+        ),
+    ] = None,
+    micro_batches: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="Cut a step's samples into N micro-batches.",
+        ),
+    ] = None,
+    grad_accum: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="N micro-batches of the recorded size: the batch of a step follows.",
+        ),
+    ] = None,
+    batch_scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X",
+            help="Micro-batches of X times the samples.",
+        ),
+    ] = None,
+    seq_scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X",
+            help="Sequences of X times the tokens.",
+        ),
+    ] = None,
+    layers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N",
+            help="A model of N layers.",
+        ),
+    ] = None,
+    recompute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Activations computed again in backward: none, selective, full.",
+        ),
+    ] = None,
+    offload: Annotated[
+        bool,
+        typer.Option("--offload", help="Optimizer state and its work on the host."),
+    ] = False,
+    sync_every: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K",
+            help="Local SGD: replicas exchange every K steps.",
+        ),
+    ] = None,
     scenario: Annotated[
         list[Path] | None,
         typer.Option(
@@ -205,6 +325,13 @@ def whatif(
         typer.Option(
             metavar="FILE",
             help="Which ranks share nodes and sites, from a YAML file.",
+        ),
+    ] = None,
+    describe: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What the run is, from a YAML file, where `replay describe` misreads it.",
         ),
     ] = None,
     own_hardware: options.OwnHardware = None,

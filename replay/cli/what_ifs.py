@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from ingest.errors import UsageError
+from replay.cli.relayouts import RELAYOUTS
 from replay.cli.stack import Typed
-from whatif.recorded import NOTHING_SAID, PLACES, Recorded
+from whatif.recorded import NOTHING_SAID, UNPREFIXED, Recorded
 from whatif.scenario import Scenario, load_scenario
 from whatif.transforms.algo import CollectiveAlgo, InNetwork
 from whatif.transforms.bucket import BucketMb
@@ -60,7 +61,7 @@ def scenario_of(
 
 
 BASE_OPTIONS = {
-    name if name in PLACES else f"base_{name}": name for name in Recorded.__struct_fields__
+    name if name in UNPREFIXED else f"base_{name}": name for name in Recorded.__struct_fields__
 }
 """Options that describe the recorded machine, and the field that each of them fills."""
 
@@ -231,6 +232,7 @@ WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {
     "no_overlap": _plain(NoOverlap),
     "perfect_overlap": _plain(PerfectOverlap),
     "dp": _dp,
+    **RELAYOUTS,
 }
 """By the name of the option's parameter."""
 

@@ -212,6 +212,9 @@ class TaskGraph:
     world_size: int | None
     names: tuple[str, ...]
     gradients: Gradients = NO_GRADIENTS
+    origin: Int64 | None = None
+    """Of a graph that a scenario put together anew: per task, the task of the recorded run's graph
+    that it is a copy of; -1 for those that have no such one. None: tasks keep their numbers."""
     work: KernelWork = NO_WORK
     """What kernels compute and move; read where a scenario asks for it."""
 

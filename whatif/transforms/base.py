@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 from replay.graph.arrays import Bool, Int64, TaskGraph
 from replay.graph.work import KernelWork
+from whatif.description.described import Described
 from whatif.models.bound import Bound
 from whatif.models.collectives.curves import Curves
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator
+from whatif.models.shape import RunShape
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.topology import Topology
 
@@ -36,6 +38,8 @@ class Context:
     what-if has measured it."""
     before_replicas: "BeforeReplicas | None" = None
     """None before the first other number of replicas."""
+    before_relayout: "BeforeRelayout | None" = None
+    """None before the first other layout, batch or model."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
@@ -80,6 +84,23 @@ class BeforeReplicas:
     """What became of it: the next what-if stands right after where it gets this very graph."""
     n_lost: int
     """Replicas in the files that are not in `changed`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeRelayout:
+    """The run before its layout, batch or model changed, and what it shall become.
+
+    All what-ifs about these in a row edit `target`; the graph is made anew from `graph` each time,
+    so that they may stand in any order and a change and its reverse leave nothing behind.
+    """
+
+    graph: TaskGraph
+    context: "Context"
+    described: Described
+    """Of `graph`."""
+    target: RunShape
+    changed: TaskGraph
+    """What became of it: the next what-if stands right after where it gets this very graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

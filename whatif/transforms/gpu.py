@@ -18,7 +18,7 @@ from whatif.models.hardware import Accelerator, require
 from whatif.models.kernels import roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.roofline import MATRIX, Kernels
-from whatif.models.memory import fits
+from whatif.models.memory.words import fits
 from whatif.topology import BRIDGED, Topology, mesh_links_of, shape_of
 from whatif.transforms.base import Applied, ComputeAnchor, Context, free, with_durations
 from whatif.transforms.machine import known

@@ -15,7 +15,7 @@ from whatif.models.bound import Bound
 from whatif.models.hardware import require
 from whatif.models.kernels.machine import machine_of
 from whatif.models.kernels.roofline import KNOWN_ERROR
-from whatif.models.memory import fits
+from whatif.models.memory.words import fits
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import study

@@ -1,0 +1,187 @@
+"""What a training or inference run computes and over how many ranks it is divided.
+
+Plain values that people can write in YAML (`--describe run.yaml`, `replay synth model.yaml`) and
+that every model of kernels, collectives, pipelines and memory reads. None = not known.
+"""
+
+from enum import StrEnum
+from math import prod
+
+from msgspec import Struct, field
+
+from ingest.errors import UsageError
+
+MOST_DEGREE = 1_000_000
+
+
+class Schedule(StrEnum):
+    """Order of the micro-batches of a pipeline stage."""
+
+    NONE = "none"
+    """One stage: forward and backward of each micro-batch in turn."""
+    GPIPE = "gpipe"
+    ONE_F_ONE_B = "1f1b"
+    INTERLEAVED = "interleaved"
+    """1F1B over several chunks of layers per stage (virtual stages)."""
+    ZERO_BUBBLE = "zero_bubble"
+    """ZB-H1: backward split in input and weight gradients, the latter fill the bubble."""
+    DUALPIPE = "dualpipe"
+    """Both directions at once; each rank holds two stages."""
+
+
+class Recompute(StrEnum):
+    """Activations that backward computes again."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    """The core of attention (scores, softmax, dropout), as in arXiv:2205.05198."""
+    FULL = "full"
+    """All of a layer from its input."""
+
+
+class ContextKind(StrEnum):
+    """How context parallelism exchanges keys and values."""
+
+    RING = "ring"
+    """Keys and values go round, block by block, beside attention."""
+    ALL_TO_ALL = "all_to_all"
+    """Heads against sequence before and after attention (Ulysses)."""
+
+
+class ModelShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A transformer as far as it is known; of other models only `layers` and `parameters`."""
+
+    name: str = ""
+    layers: int | None = None
+    hidden: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    """None: as `heads`."""
+    head_dim: int | None = None
+    """None: hidden / heads."""
+    ffn: int | None = None
+    """Inner width of the feed-forward; of experts see `expert_ffn`."""
+    gated: bool = False
+    """Two products up instead of one (SwiGLU)."""
+    vocab: int | None = None
+    tied: bool = False
+    """Embedding and head share their weights."""
+    bias: bool = False
+    causal: bool = True
+    dropout: bool = False
+    experts: int | None = None
+    """Routed experts of a layer; None: dense."""
+    top_k: int = 1
+    expert_ffn: int | None = None
+    shared_experts: int = 0
+    dense_layers: int = 0
+    """First layers without experts."""
+    q_lora: int | None = None
+    """Rank of the compressed queries (multi-head latent attention); None: none."""
+    kv_lora: int | None = None
+    rope_head_dim: int | None = None
+    v_head_dim: int | None = None
+    parameters: int | None = None
+    """In all; None: by the formula of the shape."""
+
+
+class Degrees(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Over how many ranks each axis divides the work. World size = tp x cp x pp x dp."""
+
+    tp: int = 1
+    sp: bool = False
+    """Sequence parallel: what tensor parallelism leaves whole is divided along the sequence."""
+    cp: int = 1
+    cp_kind: ContextKind = ContextKind.RING
+    pp: int = 1
+    virtual_stages: int = 1
+    """Chunks of layers per stage (interleaved)."""
+    dp: int = 1
+    """Replicas, those that share state among them."""
+    zero: int = 0
+    """0: all state on every replica; 1: optimizer, 2: and gradients, 3: and parameters sharded (as
+    FSDP)."""
+    shard: int | None = None
+    """Replicas that share state, where not all do (hybrid shards); None: all `dp`."""
+    ep: int = 1
+    """Ranks over which experts lie, out of dp x cp (x tp)."""
+    etp: int | None = None
+    """Tensor parallelism inside experts; None: 1 where ep > 1, else tp."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no job has."""
+        for name in ("tp", "cp", "pp", "dp", "ep", "virtual_stages"):
+            value = getattr(self, name)
+            if not 1 <= value <= MOST_DEGREE:
+                raise UsageError(f"{name} of {value:,}", hint=f"a number from 1 to {MOST_DEGREE:,}")
+        if self.zero not in range(4):
+            raise UsageError(f"ZeRO stage {self.zero}", hint="0, 1, 2 or 3")
+
+    @property
+    def world(self) -> int:
+        """Ranks of the job."""
+        return prod((self.tp, self.cp, self.pp, self.dp))
+
+    @property
+    def shards(self) -> int:
+        """Ranks over which sharded state is divided: the replicas, and context ranks with them."""
+        if self.zero == 0:
+            return 1
+        return (self.shard or self.dp) * self.cp
+
+
+class Batch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one step of one replica computes."""
+
+    micro_batches: int = 1
+    """Of a replica in a step (gradient accumulation, or through the pipeline)."""
+    samples: float | None = None
+    """Of a micro-batch."""
+    sequence: int | None = None
+    """Tokens of a sample, over all context ranks."""
+
+
+class Elements(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Bytes of one element; the defaults are mixed precision as Megatron-LM does it."""
+
+    parameter: float = 2
+    gradient: float = 4
+    reduced: float | None = None
+    """Of gradients while they are reduced; None: as `gradient`."""
+    optimizer: float = 12
+    """Per parameter: master copy and two moments in fp32."""
+    activation: float = 2
+    product: str = "bf16"
+    """Type of matrix products: fp32, tf32, fp16, bf16, fp8."""
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How the step is run, beside its degrees."""
+
+    schedule: Schedule = Schedule.NONE
+    recompute: Recompute = Recompute.NONE
+    recompute_layers: int | None = None
+    """Of a stage; None: all."""
+    offload: bool = False
+    """Optimizer state and its work lie on the host (ZeRO-Offload)."""
+    sync_every: int = 1
+    """Steps between two exchanges of replicas (local SGD); 1: every step."""
+    capacity: float | None = None
+    """Tokens of an expert at most, in those of a balanced one; None: no limit."""
+    imbalance: float = 1.0
+    """Tokens of the fullest rank of experts over the mean."""
+    bucket_bytes: float | None = None
+    overlap_grads: bool = True
+    overlap_params: bool = True
+    async_tp: bool = False
+    distributed_optimizer: bool = False
+
+
+class RunShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All of it."""
+
+    model: ModelShape = field(default_factory=ModelShape)
+    degrees: Degrees = field(default_factory=Degrees)
+    batch: Batch = field(default_factory=Batch)
+    elements: Elements = field(default_factory=Elements)
+    options: Options = field(default_factory=Options)

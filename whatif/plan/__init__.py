@@ -1,0 +1,1 @@
+"""The best layouts of a run on given machines."""

@@ -1,0 +1,44 @@
+"""Another number of layers."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ingest.errors import UsageError
+from replay.graph.arrays import TaskGraph
+from whatif.models.shape import MOST_DEGREE, RunShape
+from whatif.transforms.base import Applied, Context
+from whatif.transforms.relayout.apply import relayout
+
+
+class Layers(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="layers"
+):
+    """Give the model another number of its repeated layers."""
+
+    layers: int
+
+    def __post_init__(self) -> None:
+        """Refuse what can be refused without a trace."""
+        if not 1 <= self.layers <= MOST_DEGREE:
+            raise UsageError(f"{self.layers:,} layers", hint=f"a number from 1 to {MOST_DEGREE:,}")
+
+    @property
+    def flag(self) -> str:
+        """As typed."""
+        return f"--layers {self.layers}"
+
+    def apply(self, graph: TaskGraph, context: Context) -> Applied:
+        """Make the run of that layout.
+
+        Raises:
+            ScenarioError: the run cannot have it, or does not tell enough for it.
+        """
+        return relayout(graph, context, self._edit, _label)
+
+    def _edit(self, target: RunShape) -> RunShape:
+        model = replace(target.model, layers=self.layers)
+        return replace(target, model=model)
+
+
+def _label(before: RunShape, after: RunShape) -> str:
+    return f"layers {before.model.layers} -> {after.model.layers}"

@@ -1,0 +1,8 @@
+"""Another layout of a recorded run: target shape -> the graph that a run of it would have.
+
+Every what-if about degrees, batches or the model edits a target; the graph is then made anew from
+the run as it was before the first of them, so that a change and its reverse leave nothing behind.
+`apply.py` is the door; `rebuild.py` the order of the parts: `kernels.py` times of kernels that
+change shape, `communication.py` collectives that come, go and change, `programs.py` which rank
+runs what in which order, `memory.py` whether it fits, `coverage.py` what the answer rests on.
+"""

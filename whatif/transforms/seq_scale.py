@@ -1,0 +1,48 @@
+"""Longer or shorter sequences."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ingest.errors import UsageError
+from replay.graph.arrays import TaskGraph
+from whatif.models.shape import RunShape
+from whatif.transforms.base import Applied, Context
+from whatif.transforms.relayout.apply import relayout
+
+MOST_FACTOR = 1_000.0
+
+
+class SeqScale(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="seq_scale"
+):
+    """Sequences of X times the recorded tokens."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        """Refuse what can be refused without a trace."""
+        if not 1 / MOST_FACTOR <= self.factor <= MOST_FACTOR:
+            raise UsageError(
+                f"a factor of {self.factor:g}",
+                hint=f"a number from {1 / MOST_FACTOR:g} to {MOST_FACTOR:,.0f}",
+            )
+
+    @property
+    def flag(self) -> str:
+        """As typed."""
+        return f"--seq-scale {self.factor:g}"
+
+    def apply(self, graph: TaskGraph, context: Context) -> Applied:
+        """Make the run of that size.
+
+        Raises:
+            ScenarioError: the run does not tell enough for it.
+        """
+        return relayout(graph, context, self._edit, self._label)
+
+    def _edit(self, target: RunShape) -> RunShape:
+        sequence = round((target.batch.sequence or 1_000_000) * self.factor)
+        return replace(target, batch=replace(target.batch, sequence=sequence))
+
+    def _label(self, _: RunShape, __: RunShape) -> str:
+        return f"sequence x{self.factor:g}"
