@@ -157,7 +157,7 @@ def test_heads_against_sequence_four_times_per_direction() -> None:
 
 
 def test_experts_get_their_tokens_and_give_them_back() -> None:
-    """tokens x top_k x hidden, times the fullest rank; four times per layer with experts."""
+    """Tokens x top_k x hidden, times the fullest rank; four times per layer with experts."""
     model = with_fields(MODEL, experts=16, top_k=2, dense_layers=1)
     shape = with_fields(
         _shape(dp=8, ep=8), model=model, options=Options(imbalance=1.5, capacity=1.25)
