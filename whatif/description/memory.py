@@ -11,6 +11,7 @@ from whatif.models.memory.state import State, state_of
 from whatif.models.shape import RunShape
 
 GIB = 2**30
+DEVICE = "properties of the device"
 HOLDS = "most that tensors hold at once on one device (memory events)"
 
 
@@ -22,7 +23,7 @@ def memory_findings(shape: RunShape, kind: Kind, work: KernelWork) -> tuple[Find
         kind: of an inference run only the parameters are told.
         work: of its graph: the recorded peak.
     """
-    return tuple((*_recorded(work), *_by_formula(shape, kind)))
+    return (*_recorded(work), *_by_formula(shape, kind))
 
 
 def _recorded(work: KernelWork) -> Iterator[Finding]:
