@@ -219,7 +219,8 @@ class _Player:
 
     def _lasts(self, launch: Launch) -> int:
         if launch.exchange is None:
-            return max(round(launch.kernel.dur_ns * self._factors[Sort.COMPUTE]), 1)
+            scaled = launch.kernel.dur_ns * self._factors[Sort.COMPUTE]
+            return max(round(scaled + launch.fixed_ns), 1)
         return max(round(launch.exchange.transfer_ns * self._factors[Sort.COMMUNICATION]), 1)
 
     def _events(self, launch: Launch) -> None:

@@ -1,7 +1,6 @@
 """What the host of one rank does, in order: rows it opens and closes, work it launches."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -100,6 +99,8 @@ class Launch:
     after: tuple[int, ...] = ()
     """Numbers of works of other streams that must have ended."""
     exchange: Exchange | None = None
+    fixed_ns: float = 0.0
+    """More time, which no calibration changes: of collectives that were counted in."""
 
 
 Act = Open | Close | Turn | Launch
@@ -117,13 +118,12 @@ class Script:
     pending: tuple[int, ...] = ()
     """Works that the next one on the compute stream waits for."""
 
-    @contextmanager
-    def row(
-        self, category: str, name: str, args: Mapping[str, object] | None = None
-    ) -> Iterator[None]:
-        """A row around what is written inside."""
-        self.acts.append(Open(category=category, name=name, args=args or {}))
-        yield
+    def open(self, category: str, name: str, args: Mapping[str, object]) -> None:
+        """A row begins."""
+        self.acts.append(Open(category=category, name=name, args=args))
+
+    def close(self) -> None:
+        """The row opened last ends."""
         self.acts.append(Close())
 
     def turn(self, to: Thread) -> None:
@@ -134,10 +134,10 @@ class Script:
         """Let the compute stream wait for works before its next one."""
         self.pending += works
 
-    def launch(self, kernel: Kernel) -> int:
+    def launch(self, kernel: Kernel, fixed_ns: float = 0.0) -> int:
         """A kernel on the compute stream; its number."""
         after, self.pending = self.pending, ()
-        return self._add(Launch(kernel=kernel, after=after))
+        return self._add(Launch(kernel=kernel, after=after, fixed_ns=fixed_ns))
 
     def join(self, kernel: Kernel, exchange: Exchange, after: tuple[int, ...] | None = None) -> int:
         """A member of a collective on the stream of its group; its number.
