@@ -38,4 +38,5 @@ def label(graph: TaskGraph, layout: Layout, said: Said | None = None) -> Labelle
         layout: what its communicators are for.
         said: what a person says of the run.
     """
+    del layout, said
     return Labelled(labels=unlabelled(graph.n_tasks))
