@@ -26,7 +26,6 @@ STREAM_GAP_NS = 1_000
 """Between two works of a stream."""
 EVENT_LAG_NS = 1_000
 """From the end of a work to the start of what waits for it on another stream."""
-WAYS = (CollectiveKind.SEND, CollectiveKind.RECV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +80,25 @@ class Played:
         return max([self.host_ns, *(work.end_ns for work in self.works)])
 
 
-@dataclass(slots=True)
-class _Message:
-    """One message between two ranks: who is there since when."""
-
-    ready_ns: dict[CollectiveKind, int] = field(default_factory=dict)
-    works: dict[CollectiveKind, Work] = field(default_factory=dict)
-
-
-class _Post:
-    """Messages on their way; those of one direction between two ranks move one after another."""
+class _Meetings:
+    """Who waits for whom; messages of one direction between two ranks move one after another."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[int, ...], _Message] = {}
+        self._come: dict[tuple[int, ...], list[Work]] = {}
         self._free_ns: dict[tuple[int, ...], int] = {}
 
     def come(self, exchange: Exchange, work: Work, way: tuple[int, ...]) -> None:
-        """One end is there; with the other the message moves and both works get their end."""
-        message = self._open.setdefault(exchange.message, _Message())
-        message.ready_ns[exchange.kind] = work.start_ns
-        message.works[exchange.kind] = work
-        if len(message.works) < len(WAYS):
+        """One is there; with the last one all works get their end."""
+        works = self._come.setdefault(exchange.meeting, [])
+        works.append(work)
+        if len(works) < exchange.ends:
             return
-        start = max(*message.ready_ns.values(), self._free_ns.get(way, 0))
+        start = max(*(each.start_ns for each in works), self._free_ns.get(way, 0))
         end = start + round(exchange.transfer_ns)
         self._free_ns[way] = end
-        for each in message.works.values():
+        for each in works:
             each.end_ns = end
-        del self._open[exchange.message]
+        del self._come[exchange.meeting]
 
 
 def play(
@@ -124,8 +114,8 @@ def play(
     Raises:
         ScenarioError: they wait for each other.
     """
-    post = _Post()
-    players = [_Player(script, post, factors, noted=noted) for script in scripts]
+    meetings = _Meetings()
+    players = [_Player(script, meetings, factors, noted=noted) for script in scripts]
     running = [(player, player.run()) for player in players]
     while running:
         moved = False
@@ -145,12 +135,12 @@ class _Player:
     """One rank."""
 
     def __init__(
-        self, script: Script, post: _Post, factors: Mapping[Sort, float], *, noted: bool
+        self, script: Script, meetings: _Meetings, factors: Mapping[Sort, float], *, noted: bool
     ) -> None:
         self.played = Played(rank=script.rank)
         self.done = 0
         self._script = script
-        self._post = post
+        self._meetings = meetings
         self._factors = factors
         self._noted = noted
         self._thread = Thread.MAIN
@@ -210,10 +200,10 @@ class _Player:
         exchange = launch.exchange
         if exchange is not None:
             self._records[len(works) - 1] = self._call("cudaEventRecord", SHORT_CALL_NS)
-        if exchange is not None and exchange.kind in WAYS:
+        if exchange is not None and exchange.meeting:
             ends = (self.played.rank, exchange.peer)
-            way = ends if exchange.kind == CollectiveKind.SEND else ends[::-1]
-            self._post.come(exchange, work, way)
+            way = ends[::-1] if exchange.kind == CollectiveKind.RECV else ends
+            self._meetings.come(exchange, work, way)
         else:
             work.end_ns = start + self._lasts(launch)
 

@@ -65,8 +65,11 @@ class Exchange:
     """From the moment at which the last member has come."""
     peer: int = -1
     """Rank at the other end of a send or a receive."""
-    message: tuple[int, ...] = ()
-    """Equal at both ends of one message."""
+    meeting: tuple[int, ...] = ()
+    """Equal for all that wait for each other here: both ends of a message, the stages of a
+    collective over several; empty: the others are alike and come at the same time."""
+    ends: int = 2
+    """How many meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ gather does), or before it.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 from ingest.vocab import CollectiveKind
@@ -272,7 +273,17 @@ class Stage:
             self._kernel(self._plan.shower.show(work))
         for row in self._plan.volumes:
             if row.of is Of.STEP and row.spot is Spot.CLIP:
-                self._exposed(row)
+                exchange = self._over_stages(row)
+                self._flush()
+                self._wait((self._send_off(exchange),))
+
+    def _over_stages(self, row: Volume) -> Exchange:
+        """A collective in which all stages meet, once a step."""
+        exchange = self._of_row(row)
+        stages = self._plan.shape.degrees.pp
+        if stages == 1:
+            return exchange
+        return replace(exchange, meeting=(self._step, len(Way)), ends=stages)
 
     # Messages between stages
 
@@ -314,7 +325,7 @@ class Stage:
             dtype=self._half,
             transfer_ns=self._plan.site.transfer_ns(CollectiveKind.SEND_RECV, size, ends),
             peer=peer,
-            message=key,
+            meeting=key,
         )
 
     # One collective, one kernel
