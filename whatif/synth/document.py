@@ -1,4 +1,4 @@
-"""What people write to have a run made: its shape, the machine, and a step time that was measured."""
+"""What people write to have a run made: its shape, the machine, a step that was measured."""
 
 from pathlib import Path
 from typing import Any

@@ -1,11 +1,13 @@
-"""The communicators of a layout, in Megatron-LM's order of ranks: tensor ranks next to each other,
-then context, then data, and stages farthest apart; expert groups lie across data and context.
+"""The communicators of a layout, in Megatron-LM's order of ranks.
+
+Tensor ranks lie next to each other, then context, then data, and stages farthest apart; expert
+groups lie across data and context.
 """
 
 from dataclasses import dataclass
 
+from whatif.models.exchanges.volume import Along
 from whatif.models.shape import RunShape
-from whatif.models.volumes import Along
 from whatif.synth.script import Group
 
 _DESCRIBED = {

@@ -9,7 +9,7 @@ from ingest.errors import UsageError
 from whatif.models.kernels.machine import Machine
 from whatif.synth.play import HostRow, Played, Work
 from whatif.synth.script import COMPUTE, Group, Kernel, Thread
-from whatif.synth.stage import record
+from whatif.synth.shown import record
 
 BASE_NS = 1_767_189_312_000_000_000
 """`baseTimeNanoseconds`: the floor of a quarter of a year, the same on all ranks."""
@@ -72,7 +72,9 @@ def write_trace(  # noqa: PLR0913  (by keyword, each told in the file's header)
             for text in _document(header, _events(played, machine, nodes_of), played.rank):
                 stream.write(text.encode())
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", hint="give another folder") from error
+        raise UsageError(
+            f"{path}: {error.strerror or error}", hint="give another folder"
+        ) from error
 
 
 def _document(header: dict[str, object], events: Iterator[Event], rank: int) -> Iterator[str]:
@@ -114,9 +116,7 @@ def _device(machine: Machine, number: int) -> dict[str, object]:
     }
 
 
-def _distributed_info(
-    rank: int, world_size: int, groups: tuple[Group, ...]
-) -> dict[str, object]:
+def _distributed_info(rank: int, world_size: int, groups: tuple[Group, ...]) -> dict[str, object]:
     whole = Group(
         name="0", description="default_pg", ranks=tuple(range(world_size)), stream=COMPUTE
     )

@@ -88,7 +88,7 @@ def site_of(said: MachineSaid) -> Site:
 
 
 @lru_cache(maxsize=4096)
-def _transfer_ns(  # noqa: PLR0913, PLR0917  (one row of Calls and its links)
+def _transfer_ns(
     fabric: Fabric, kind: CollectiveKind, size_bytes: int, members: int, nodes: int, largest: int
 ) -> float:
     if members < 2:  # noqa: PLR2004  (a call alone moves nothing)

@@ -92,7 +92,7 @@ def calibration_of(wanted: Wanted, site: Site) -> Calibration | None:
     return None if said is None else calibrated(said.of(wanted.shape), site, said.step_ms * MS)
 
 
-def _write(  # noqa: PLR0913, PLR0917  (what one file is made of)
+def _write(
     played: Played,
     script: Script,
     path: Path,
@@ -134,5 +134,3 @@ def _told(wanted: Wanted, calibration: Calibration | None) -> dict[str, object]:
             "modelled_ms": round(calibration.modelled_ns / MS, 3),
         }
     return told
-
-

@@ -57,14 +57,18 @@ class _Shown:
 
 _SHOWN: dict[Place, _Shown] = {
     Place.RESIDUAL: _Shown(
-        ("aten::add",), _POINTWISE.format("CUDAFunctor_add<c10::BFloat16>"),
+        ("aten::add",),
+        _POINTWISE.format("CUDAFunctor_add<c10::BFloat16>"),
         "AddBackward0",
-        ("aten::add",), _POINTWISE.format("CUDAFunctor_add<c10::BFloat16>"),
+        ("aten::add",),
+        _POINTWISE.format("CUDAFunctor_add<c10::BFloat16>"),
     ),
     Place.ATTENTION: _Shown(
-        ("aten::mul",), _NATIVE + "elementwise_kernel<128, 4, rotary_embedding>",
+        ("aten::mul",),
+        _NATIVE + "elementwise_kernel<128, 4, rotary_embedding>",
         "MulBackward0",
-        ("aten::mul",), _NATIVE + "elementwise_kernel<128, 4, rotary_embedding_backward>",
+        ("aten::mul",),
+        _NATIVE + "elementwise_kernel<128, 4, rotary_embedding_backward>",
     ),
     Place.EMBEDDING: _Shown(
         ("aten::embedding", "aten::index_select"),
@@ -74,23 +78,32 @@ _SHOWN: dict[Place, _Shown] = {
         _ANON + "embedding_backward_feature_kernel<c10::BFloat16, float, long>",
     ),
     Place.DISPATCH: _Shown(
-        ("aten::index_select",), _NATIVE + "index_elementwise_kernel<128, 4, gpu_index_kernel>",
+        ("aten::index_select",),
+        _NATIVE + "index_elementwise_kernel<128, 4, gpu_index_kernel>",
         "IndexSelectBackward0",
-        ("aten::index_add_",), _NATIVE + "indexFuncLargeIndex<c10::BFloat16, long>",
+        ("aten::index_add_",),
+        _NATIVE + "indexFuncLargeIndex<c10::BFloat16, long>",
     ),
     Place.COMBINE: _Shown(
-        ("aten::index_add",), _NATIVE + "indexFuncLargeIndex<c10::BFloat16, long>",
+        ("aten::index_add",),
+        _NATIVE + "indexFuncLargeIndex<c10::BFloat16, long>",
         "IndexAddBackward0",
-        ("aten::index_select",), _NATIVE + "index_elementwise_kernel<128, 4, gpu_index_kernel>",
+        ("aten::index_select",),
+        _NATIVE + "index_elementwise_kernel<128, 4, gpu_index_kernel>",
     ),
     Place.GRADIENT: _Shown(
-        ("aten::add_",), _POINTWISE.format("CUDAFunctor_add<float>"),
+        ("aten::add_",),
+        _POINTWISE.format("CUDAFunctor_add<float>"),
         "torch::autograd::AccumulateGrad",
-        ("aten::add_",), _POINTWISE.format("CUDAFunctor_add<float>"),
+        ("aten::add_",),
+        _POINTWISE.format("CUDAFunctor_add<float>"),
     ),
     Place.OPTIMIZER: _Shown(
-        ("aten::_fused_adamw_",), _ANON + "multi_tensor_apply_kernel<FusedAdamMathFunctor>",
-        "", ("aten::_fused_adamw_",), _ANON + "multi_tensor_apply_kernel<FusedAdamMathFunctor>",
+        ("aten::_fused_adamw_",),
+        _ANON + "multi_tensor_apply_kernel<FusedAdamMathFunctor>",
+        "",
+        ("aten::_fused_adamw_",),
+        _ANON + "multi_tensor_apply_kernel<FusedAdamMathFunctor>",
     ),
 }
 _RMS = _Shown(
@@ -108,28 +121,40 @@ _LAYER_NORM = _Shown(
     _ANON + "layer_norm_grad_input_kernel_vectorized<c10::BFloat16, float, false>",
 )
 _SILU = _Shown(
-    ("aten::silu",), _POINTWISE.format("silu_kernel"), "SiluBackward0",
-    ("aten::silu_backward",), _POINTWISE.format("silu_backward_kernel"),
+    ("aten::silu",),
+    _POINTWISE.format("silu_kernel"),
+    "SiluBackward0",
+    ("aten::silu_backward",),
+    _POINTWISE.format("silu_backward_kernel"),
 )
 _GELU = _Shown(
-    ("aten::gelu",), _POINTWISE.format("GeluCUDAKernelImpl"), "GeluBackward0",
-    ("aten::gelu_backward",), _POINTWISE.format("GeluBackwardCUDAKernelImpl"),
+    ("aten::gelu",),
+    _POINTWISE.format("GeluCUDAKernelImpl"),
+    "GeluBackward0",
+    ("aten::gelu_backward",),
+    _POINTWISE.format("GeluBackwardCUDAKernelImpl"),
 )
 _LOSS = (
     _Shown(
-        ("aten::to", "aten::_to_copy", "aten::copy_"), _POINTWISE.format("float_copy_kernel_cuda"),
+        ("aten::to", "aten::_to_copy", "aten::copy_"),
+        _POINTWISE.format("float_copy_kernel_cuda"),
         "ToCopyBackward0",
-        ("aten::copy_",), _POINTWISE.format("bfloat16_copy_kernel_cuda"),
+        ("aten::copy_",),
+        _POINTWISE.format("bfloat16_copy_kernel_cuda"),
     ),
     _Shown(
-        ("aten::log_softmax", "aten::_log_softmax"), _ANON + "cunn_SoftMaxForward<4, float>",
+        ("aten::log_softmax", "aten::_log_softmax"),
+        _ANON + "cunn_SoftMaxForward<4, float>",
         "LogSoftmaxBackward0",
-        ("aten::_log_softmax_backward_data",), _ANON + "cunn_SoftMaxBackward<4, float>",
+        ("aten::_log_softmax_backward_data",),
+        _ANON + "cunn_SoftMaxBackward<4, float>",
     ),
     _Shown(
-        ("aten::nll_loss_forward",), "nll_loss_forward_reduce_cuda_kernel_2d",
+        ("aten::nll_loss_forward",),
+        "nll_loss_forward_reduce_cuda_kernel_2d",
         "NllLossBackward0",
-        ("aten::nll_loss_backward",), "nll_loss_backward_reduce_cuda_kernel_2d",
+        ("aten::nll_loss_backward",),
+        "nll_loss_backward_reduce_cuda_kernel_2d",
     ),
 )
 
@@ -208,7 +233,9 @@ class Shower:
         is_forward = work.direction in (Pass.FORWARD, Pass.RECOMPUTE)
         name = "flash_fwd_kernel" if is_forward else "flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel"
         op = "aten::_scaled_dot_product_flash_attention"
-        inner = "aten::_flash_attention_forward" if is_forward else "aten::_flash_attention_backward"
+        inner = (
+            "aten::_flash_attention_forward" if is_forward else "aten::_flash_attention_backward"
+        )
         outer = op if is_forward else op + "_backward"
         kernel = Kernel(
             name=f"void pytorch_flash::{name}<Flash_kernel_traits<{query[3]}, 128, 64, 4>>",
@@ -254,7 +281,8 @@ class Shower:
                 return _SILU if gated else _GELU
             case Place.LOSS:
                 self._losses += 1
-                return _LOSS[(self._losses - 1) % len(_LOSS)]
+                number = (self._losses - 1) % len(_LOSS)
+                return _LOSS[number if work.direction is Pass.FORWARD else -1 - number]
             case _:
                 return _SHOWN[work.place]
 
@@ -268,24 +296,19 @@ class Shower:
     def _streaming_dims(self, work: Work) -> Dims:
         d, each = self._dims, self._shape.elements
         rows = (max(round(d.whole_tokens), 1), round(d.hidden))
-        match work.place:
-            case Place.RESIDUAL:
-                return (rows, rows)
-            case Place.NORM:
-                return (rows, (rows[1],))
-            case Place.ACTIVATION:
-                return ((round(d.tokens), max(round(d.ffn or d.shared_ffn), 1)),)
-            case Place.EXPERT:
-                return ((max(round(d.routed), 1), round(d.expert_ffn)),)
-            case Place.ATTENTION:
-                return ((round(d.samples) or 1, round(d.heads), round(d.queries), round(d.head_dim)),)
-            case Place.EMBEDDING:
-                return ((round(d.vocab), round(d.hidden)), (round(d.samples) or 1, round(d.queries)))
-            case Place.LOSS:
-                return ((round(d.tokens), round(d.vocab)),)
-            case Place.DISPATCH | Place.COMBINE:
-                return ((max(round(d.local_routed), 1), round(d.hidden)),)
-            case Place.GRADIENT:
-                return ((max(round(work.bytes / each.gradient / 2), 1),),)
-            case _:
-                return ((max(round(work.bytes / (2 * each.optimizer + each.gradient)), 1),),)
+        samples = max(round(d.samples), 1)
+        routed = (max(round(d.local_routed), 1), round(d.hidden))
+        shapes: dict[Place, Dims] = {
+            Place.RESIDUAL: (rows, rows),
+            Place.NORM: (rows, (rows[1],)),
+            Place.ACTIVATION: ((round(d.tokens), max(round(d.ffn or d.shared_ffn), 1)),),
+            Place.EXPERT: ((max(round(d.routed), 1), round(d.expert_ffn)),),
+            Place.ATTENTION: ((samples, round(d.heads), round(d.queries), round(d.head_dim)),),
+            Place.EMBEDDING: ((round(d.vocab), round(d.hidden)), (samples, round(d.queries))),
+            Place.LOSS: ((round(d.tokens), round(d.vocab)),),
+            Place.DISPATCH: (routed,),
+            Place.COMBINE: (routed,),
+            Place.GRADIENT: ((max(round(work.bytes / each.gradient / 2), 1),),),
+        }
+        state = max(round(work.bytes / (2 * each.optimizer + each.gradient)), 1)
+        return shapes.get(work.place, ((state,),))

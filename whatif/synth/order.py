@@ -75,9 +75,7 @@ def backward(
     """
     line = _line(part, has_experts=has_experts)[::-1]
     inputs, weights = (
-        _queues(works_of(shape, part, which, has_experts=has_experts))
-        if which in wanted
-        else {}
+        _queues(works_of(shape, part, which, has_experts=has_experts)) if which in wanted else {}
         for which in (Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
     )
     steps: list[Step] = []

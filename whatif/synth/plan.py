@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ingest.errors import ScenarioError
-from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
+from whatif.models.exchanges.volume import Of, Spot, Volume, Way
 from whatif.models.pipeline import Pipeline, check, partition
 from whatif.models.places import Part, Pass
 from whatif.models.shape import RunShape
-from whatif.models.transformer.dims import is_known
+from whatif.models.transformer.dims import expert_tensor, is_known
 from whatif.models.transformer.parameters import (
     Held,
     embedding_parameters,
-    expert_tensor,
     head_parameters,
     layer_parameters,
     layers_with_experts,
@@ -26,7 +25,6 @@ from whatif.synth.order import backward, forward, recompute
 
 BOTH = (Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 Shown = Operator | Spot
-STATE = (Spot.PARAMETERS, Spot.GRADIENTS, Spot.UPDATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +81,26 @@ class Plan:
 
     def forward(self, piece: Piece) -> tuple[Shown, ...]:
         """What a part runs, forward."""
-        return self._line(piece, "forward", (), lambda: forward(self.shape, piece.part, has_experts=piece.has_experts))
+        part, experts = piece.part, piece.has_experts
+        return self._line(
+            piece, "forward", (), lambda: forward(self.shape, part, has_experts=experts)
+        )
 
     def recompute(self, piece: Piece) -> tuple[Shown, ...]:
         """What it computes again."""
+        part, experts = piece.part, piece.has_experts
         return self._line(
-            piece, "recompute", (), lambda: recompute(self.shape, piece.part, has_experts=piece.has_experts)
+            piece, "recompute", (), lambda: recompute(self.shape, part, has_experts=experts)
         )
 
     def backward(self, piece: Piece, wanted: tuple[Pass, ...] = BOTH) -> tuple[Shown, ...]:
         """What it runs, backward."""
+        part, experts = piece.part, piece.has_experts
         return self._line(
             piece,
             "backward",
             wanted,
-            lambda: backward(self.shape, piece.part, wanted, has_experts=piece.has_experts),
+            lambda: backward(self.shape, part, wanted, has_experts=experts),
         )
 
     def _line(
@@ -105,7 +108,7 @@ class Plan:
         piece: Piece,
         what: str,
         wanted: tuple[Pass, ...],
-        make: "Callable[[], tuple[Work | Spot, ...]]",
+        make: Callable[[], tuple[Work | Spot, ...]],
     ) -> tuple[Shown, ...]:
         key = (Piece(part=piece.part, has_experts=piece.has_experts), what, wanted)
         if key not in self._lines:
@@ -137,8 +140,9 @@ class Plan:
         shares = degrees.zero > 0 or options.distributed_optimizer
         shards = (degrees.shard or degrees.dp) * degrees.cp if shares else 1
         expert_shards = max(shards // degrees.ep, 1)
-        apart = degrees.ep * expert_tensor(self.shape)
-        return (held.divided / degrees.tp + held.whole) / shards + held.routed / apart / expert_shards
+        apart = degrees.ep * expert_tensor(self.shape) * expert_shards
+        dense = held.divided / degrees.tp + held.whole
+        return dense / shards + held.routed / apart
 
 
 def _held(shape: RunShape, piece: Piece) -> Held:
@@ -175,6 +179,3 @@ def _check(shape: RunShape) -> None:
         raise ScenarioError(
             f"{ranks} ranks of a stage do not divide by ep {degrees.ep}", hint="another ep or dp"
         )
-
-
-__all__ = ["BOTH", "STATE", "Along", "Piece", "Plan", "Shown"]

@@ -154,9 +154,7 @@ class Script:
             last = self.last_on.get(COMPUTE)
             after = () if last is None else (last,)
             after += self.pending
-        launch = Launch(
-            kernel=kernel, stream=exchange.group.stream, after=after, exchange=exchange
-        )
+        launch = Launch(kernel=kernel, stream=exchange.group.stream, after=after, exchange=exchange)
         return self._add(launch)
 
     def _add(self, launch: Launch) -> int:

@@ -18,11 +18,12 @@ from whatif.models.places import Part, Pass, Place
 from whatif.models.transformer.works import optimizer_works, sync_works
 from whatif.models.volumes import stage_message_bytes
 from whatif.synth.groups import Groups
-from whatif.synth.order import INTO, singles
 from whatif.synth.operators import Operator
+from whatif.synth.order import INTO, singles
 from whatif.synth.plan import BOTH, Piece, Plan, Shown
 from whatif.synth.play import STREAM_GAP_NS
 from whatif.synth.script import Exchange, Kernel, Script, Thread
+from whatif.synth.shown import OPERATORS, arguments, kernel_of, record, tensor
 
 FULLY_SHARDED = 3
 SHARED_GRADIENTS = 2
@@ -66,9 +67,7 @@ class Stage:
         self._bucket: dict[tuple[Along, CollectiveKind, int], int] = {}
         self._sequence = 0
         self._sums: dict[tuple[int, Way], tuple[float, float]] = {}
-        self._pieces = [
-            plan.pieces(stage, chunk) for chunk in range(plan.pipeline.chunks_per_rank)
-        ]
+        self._pieces = [plan.pieces(stage, chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
         order = turns(plan.pipeline, stage)
         self._order = order
         self._last = _last_backward(order)
@@ -385,19 +384,14 @@ class Stage:
         )
 
     def _send_off(self, exchange: Exchange, after: tuple[int, ...] | None = None) -> int:
-        kernel = Kernel(
-            name=_KERNELS[exchange.kind].format(_NCCL_TYPES[exchange.dtype]),
-            dur_ns=0,
-            grid=(24, 1, 1),
-            block=544,
-            registers=96,
-            shared_bytes=103_808,
-        )
+        kernel = kernel_of(exchange)
         if self._brief:
             return self.script.join(kernel, exchange, after)
-        with self._row("cpu_op", _OPERATORS[exchange.kind], _tensor(exchange)):
-            with self._row("cpu_op", "record_param_comms", record(exchange, self.script.rank)):
-                return self.script.join(kernel, exchange, after)
+        with (
+            self._row("cpu_op", OPERATORS[exchange.kind], tensor(exchange)),
+            self._row("cpu_op", "record_param_comms", record(exchange, self.script.rank)),
+        ):
+            return self.script.join(kernel, exchange, after)
 
     def _kernel(self, operator: Operator) -> None:
         if self._brief:
@@ -405,7 +399,7 @@ class Stage:
             self._fixed_ns += STREAM_GAP_NS
             return
         if not operator.node:
-            with self._operators(operator.names, _shown(operator)):
+            with self._operators(operator.names, arguments(operator)):
                 self.script.launch(operator.kernel)
             return
         direction = operator.work.direction
@@ -413,13 +407,15 @@ class Stage:
         self._sequence += 1 if is_forward else 0
         numbered: dict[str, object] = {"Sequence number": self._sequence, "Fwd thread id": 0}
         if is_forward:
-            with self._operators(operator.names, numbered | _shown(operator)):
+            with self._operators(operator.names, numbered | arguments(operator)):
                 self.script.launch(operator.kernel)
             return
         numbered["Fwd thread id"] = 1
-        with self._operators((EVALUATE + operator.node, operator.node), numbered):
-            with self._operators(operator.names, _shown(operator)):
-                self.script.launch(operator.kernel)
+        with (
+            self._operators((EVALUATE + operator.node, operator.node), numbered),
+            self._operators(operator.names, arguments(operator)),
+        ):
+            self.script.launch(operator.kernel)
 
     # Rows
 
@@ -489,72 +485,3 @@ def _last_backward(order: tuple[Turn, ...]) -> dict[int, int]:
 def _qualified(piece: Piece) -> str:
     names = {Part.EMBEDDING: "tok_embeddings", Part.HEAD: "norm, output"}
     return names.get(piece.part) or f"layers.{piece.layer}"
-
-
-def _shown(operator: Operator) -> dict[str, object]:
-    return {
-        "Concrete Inputs": [""] * len(operator.dims),
-        "Input type": list(operator.types),
-        "Input Dims": [list(dims) for dims in operator.dims],
-    }
-
-
-_KERNELS = {
-    CollectiveKind.ALL_REDUCE: "ncclDevKernel_AllReduce_Sum_{}_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-    CollectiveKind.ALL_GATHER: "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-    CollectiveKind.REDUCE_SCATTER: "ncclDevKernel_ReduceScatter_Sum_{}_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-    CollectiveKind.ALL_TO_ALL: "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-    CollectiveKind.SEND_RECV: "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-    CollectiveKind.SEND: "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-    CollectiveKind.RECV: "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-}
-_NCCL_TYPES = {"Float": "f32", "Half": "f16", "BFloat16": "bf16"}
-_OPERATORS = {
-    CollectiveKind.ALL_REDUCE: "c10d::allreduce_",
-    CollectiveKind.ALL_GATHER: "c10d::_allgather_base_",
-    CollectiveKind.REDUCE_SCATTER: "c10d::_reduce_scatter_base_",
-    CollectiveKind.ALL_TO_ALL: "c10d::alltoall_base_",
-    CollectiveKind.SEND_RECV: "c10d::alltoall_base_",
-    CollectiveKind.SEND: "c10d::send",
-    CollectiveKind.RECV: "c10d::recv_",
-}
-_NAMES = {
-    CollectiveKind.ALL_REDUCE: "allreduce",
-    CollectiveKind.ALL_GATHER: "_allgather_base",
-    CollectiveKind.REDUCE_SCATTER: "_reduce_scatter_base",
-    CollectiveKind.ALL_TO_ALL: "all_to_allv",
-    CollectiveKind.SEND_RECV: "sendrecv",
-    CollectiveKind.SEND: "send",
-    CollectiveKind.RECV: "recv",
-}
-
-
-def record(exchange: Exchange, rank: int) -> dict[str, object]:
-    """What PyTorch writes beside a collective."""
-    group = exchange.group
-    shown: dict[str, object] = {
-        "Collective name": _NAMES[exchange.kind],
-        "In msg nelems": exchange.sent,
-        "Out msg nelems": exchange.received,
-        "Group size": len(group.ranks),
-        "dtype": exchange.dtype,
-        "In split size": "[]",
-        "Out split size": "[]",
-        "Process Group Name": group.name,
-        "Process Group Description": group.description,
-        "Process Group Ranks": str(list(group.ranks)),
-    }
-    if exchange.kind is CollectiveKind.SEND:
-        shown |= {"Src Rank": rank, "Dst Rank": exchange.peer}
-    elif exchange.kind is CollectiveKind.RECV:
-        shown |= {"Src Rank": exchange.peer, "Dst Rank": rank}
-    return shown
-
-
-def _tensor(exchange: Exchange) -> dict[str, object]:
-    kind = {"Float": "float", "Half": "c10::Half"}.get(exchange.dtype, "c10::BFloat16")
-    return {
-        "Concrete Inputs": [""],
-        "Input type": [kind],
-        "Input Dims": [[exchange.sent or exchange.received]],
-    }
