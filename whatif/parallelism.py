@@ -49,7 +49,9 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 _REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE)
 _BETWEEN_TWO = frozenset({CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV})
 _AFTER_FORWARD = (Phase.BACKWARD, Phase.OPTIMIZER)
-_MEGA, _MILLI = 1e6, 1e6
+_UNITS = {"bytes": ("MB", "GB"), "ns": ("ms", "s")}
+_MEGA, _KILO = 1e6, 1e3
+_ROUNDS_TO_KILO = 999.5
 
 Float64 = NDArray[np.float64]
 
@@ -185,6 +187,13 @@ def is_named(group: Group, glob: str) -> bool:
     return any(fnmatchcase(name, glob) for name in (group.name, group.description))
 
 
+def amount_told(amount: float, unit: str) -> str:
+    """`36.3 MB` of bytes, `1.2 s` of ns."""
+    small, large = _UNITS[unit]
+    value = amount / _MEGA
+    return f"{value / _KILO:.3g} {large}" if value >= _ROUNDS_TO_KILO else f"{value:.3g} {small}"
+
+
 def group_label(group: Group, size: int) -> str:
     """What to call a communicator: `mesh_dp (8 ranks)`."""
     name = group.description if group.description not in ("", "undefined") else group.name
@@ -218,9 +227,7 @@ class Use:
 
     def told(self, weight: float) -> str:
         """`36.3 MB per step`."""
-        amount = weight / self.steps
-        text = f"{amount / _MEGA:,.3g} MB" if self.unit == "bytes" else f"{amount / _MILLI:,.3g} ms"
-        return f"{text} per step"
+        return f"{amount_told(weight / self.steps, self.unit)} per step"
 
 
 def uses_of(graph: TaskGraph) -> list[Use]:

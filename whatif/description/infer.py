@@ -1,7 +1,7 @@
 """A task graph -> what the run is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec import structs
@@ -42,16 +42,16 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     labelled = label(graph, layout, said)
     pipe = _pipeline(graph, layout, degrees.degrees.pp)
     found, findings, doubts = _shape(graph, layout, labelled, degrees.degrees, pipe)
+    found = _with_layers(
+        found, labelled, _stage_of_rank(graph, layout, pipe.chain, found.degrees.pp)
+    )
     shape = said_over(found, said, place)
     stage_of_rank = _stage_of_rank(graph, layout, pipe.chain, shape.degrees.pp)
     stage_layers = stage_layers_of(
         labelled.rank_layers, stage_of_rank, shape.degrees, shape.model.layers
     )
-    layers_seen = len({layer for layers in stage_layers for layer in layers})
-    seen = layers_seen if labelled.rank_layers else 0
+    seen = sum(map(len, stage_layers)) if labelled.rank_layers else 0
     refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
-    if shape.model.layers is None and seen:
-        shape = structs.replace(shape, model=structs.replace(shape.model, layers=layers_seen))
     return Described(
         kind=kind,
         shape=shape,
@@ -60,7 +60,7 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         stage_of_rank=stage_of_rank,
         stage_layers=stage_layers,
         findings=_with_said(
-            (kind_finding, *degrees.findings, *findings, *labelled.findings), said, shape
+            (kind_finding, *degrees.findings, *findings, *labelled.findings), found, shape
         ),
         doubts=(*degrees.doubts, *doubts, *labelled.doubts, *_recording_doubts(graph)),
     )
@@ -136,6 +136,14 @@ def _shape(
     return shape, tuple(findings), doubts
 
 
+def _with_layers(found: RunShape, labelled: Labelled, stage_of_rank: Mapping[int, int]) -> RunShape:
+    """The shape with the layers of all stages, where ranks tell theirs."""
+    if not labelled.rank_layers or (found.model.layers and found.degrees.pp == 1):
+        return found
+    stages = stage_layers_of(labelled.rank_layers, stage_of_rank, found.degrees, None)
+    return structs.replace(found, model=structs.replace(found.model, layers=sum(map(len, stages))))
+
+
 def _model(
     graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees
 ) -> tuple[ModelShape, tuple[Finding, ...]]:
@@ -152,31 +160,39 @@ def _finding(what: str, value: object, sure: Sure, evidence: str) -> Finding:
 
 
 def _with_said(
-    findings: tuple[Finding, ...], said: Said | None, shape: RunShape
+    findings: tuple[Finding, ...], found: RunShape, shape: RunShape
 ) -> tuple[Finding, ...]:
     """Findings, those that a person overrules replaced by what was said."""
-    given = {
-        f"{section}.{name}": str(getattr(getattr(shape, section), name))
-        for section, fields in (said or {}).items()
-        for name in fields
+    given = {what: value for what, value in _fields(shape).items() if value != _fields(found)[what]}
+    kept = [
+        one
+        if one.what not in given
+        else _finding(
+            one.what,
+            given[one.what],
+            Sure.GIVEN,
+            f"the trace tells {one.value}, {one.sure}: {one.evidence}",
+        )
+        for one in findings
+    ]
+    told = {one.what for one in findings}
+    return (
+        *kept,
+        *(
+            _finding(what, value, Sure.GIVEN, "the trace does not tell it")
+            for what, value in given.items()
+            if what not in told
+        ),
+    )
+
+
+def _fields(shape: RunShape) -> dict[str, object]:
+    """`degrees.tp` and so on."""
+    return {
+        f"{section}.{name}": getattr(getattr(shape, section), name)
+        for section in shape.__struct_fields__
+        for name in getattr(shape, section).__struct_fields__
     }
-    found = {finding.what: finding for finding in findings}
-    told = [
-        _said(finding, given[finding.what]) if finding.what in given else finding
-        for finding in findings
-    ]
-    told += [
-        _finding(what, value, Sure.GIVEN, "said; the trace does not tell")
-        for what, value in given.items()
-        if what not in found
-    ]
-    return tuple(told)
-
-
-def _said(finding: Finding, value: str) -> Finding:
-    same = finding.value.replace(",", "") == value
-    evidence = "said" if same else f"said; the trace tells {finding.value}: {finding.evidence}"
-    return replace(finding, value=value, sure=Sure.GIVEN, evidence=evidence)
 
 
 def _recording_doubts(graph: TaskGraph) -> tuple[str, ...]:
