@@ -39,7 +39,10 @@ def relayout(
         return Applied(graph=graph, label=shown, context=context, no_effect=reason)
     if target == start.described.shape:
         back = replace(
-            start.context, before_relayout=replace(start, target=target, changed=start.graph)
+            start.context,
+            before_relayout=replace(
+                start, target=target, changed=start.graph, rests_on=None, memory=None
+            ),
         )
         return Applied(graph=start.graph, label=shown, context=back)
     now = known(start.graph, start.context)
@@ -53,7 +56,13 @@ def relayout(
             anchor=None,
             compute=None,
             samples_factor=start.context.samples_factor * samples,
-            before_relayout=replace(start, target=target, changed=made.graph),
+            before_relayout=replace(
+                start,
+                target=target,
+                changed=made.graph,
+                rests_on=made.rests_on,
+                memory=made.memory,
+            ),
         ),
         assumptions=made.assumptions,
         known_errors=made.known_errors,
