@@ -13,6 +13,7 @@ from replay.graph.build import build
 from replay.graph.facts import GraphFacts
 from replay.results.fidelity import Baseline, baseline
 from replay.results.kernel_work import find_kernel_work
+from replay.results.task_scopes import find_scopes
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.report.findings import Reading
 from whatif.sweep import Unchanged
@@ -79,10 +80,11 @@ def replay_run(
 
 
 def graph_of(run: pipeline.Run, window: Window) -> tuple[TaskGraph, GraphFacts]:
-    """The graph of a part of a run, with what its kernels compute and move."""
+    """The graph of a part of a run, with what is known of its kernels and around its tasks."""
     built = build(run.store, ranks=window.ranks, steps=window.steps)
     work = find_kernel_work(run.store, built.graph.names, built.facts)
-    return replace(built.graph, work=work), built.facts
+    scopes = find_scopes(run.store, built.graph, built.facts)
+    return replace(built.graph, work=work, scopes=scopes), built.facts
 
 
 def replayed_graph(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from replay.graph.scopes import NO_SCOPES, Scopes
 from replay.graph.work import NO_WORK, KernelWork
 
 Int64 = NDArray[np.int64]
@@ -217,6 +218,8 @@ class TaskGraph:
     that it is a copy of; -1 for those that have no such one. None: tasks keep their numbers."""
     work: KernelWork = NO_WORK
     """What kernels compute and move; read where a scenario asks for it."""
+    scopes: Scopes = NO_SCOPES
+    """What is recorded around tasks; read where the parts of the model are asked for."""
 
     def __post_init__(self) -> None:
         for columns in (self.tasks, self.edges, self.collectives, self.boundaries, self.gradients):

@@ -10,8 +10,8 @@ from replay.graph.arrays import Bool, Int64
 from replay.graph.blocking import BlockingCalls
 from replay.graph.nesting import Segments
 from replay.graph.queues import FullQueues
-from replay.graph.recorded import ANNOTATION, Recorded
-from replay.graph.scans import last_at_or_before, lay_out
+from replay.graph.recorded import ANNOTATION, OP, Recorded
+from replay.graph.scans import last_at_or_before, lay_out, outermost
 from replay.graph.silence import Stretches
 
 MARK, CALL, WAIT = 0, 1, 2
@@ -206,12 +206,14 @@ def _marks(recorded: Recorded, stretches: Stretches) -> tuple[Int64, Int64]:
     records = recorded.member.record_row[recorded.member.record_row >= 0]
     helped = stretches.helper >= 0
     wakes = stretches.first_wakes
+    begun = _computing(recorded)
     thread = [
         step.thread,
         step.thread,
         host.thread[records],
         stretches.helper[helped],
         wakes.helper,
+        host.thread[begun],
     ]
     moment_ns = [
         step.ts_ns,
@@ -219,8 +221,21 @@ def _marks(recorded: Recorded, stretches: Stretches) -> tuple[Int64, Int64]:
         host.ts_ns[records],
         stretches.helper_end_ns[helped],
         wakes.helper_end_ns,
+        host.ts_ns[begun],
     ]
     return np.concatenate(thread), np.concatenate(moment_ns)
+
+
+def _computing(recorded: Recorded) -> Int64:
+    """Rows of the outermost operators of files without a device: there operators are the work."""
+    host = recorded.host
+    has_device = np.zeros(len(recorded.ranks), bool)
+    has_device[recorded.device.trace] = True
+    is_op = (host.category == OP) & ~has_device[host.trace]
+    if not is_op.any():
+        return np.empty(0, np.int64)
+    holder = outermost(host.thread, host.ts_ns, host.end_ns, is_op)
+    return np.flatnonzero(holder == np.arange(len(host)))
 
 
 def _sorted(items: _Items, keep: Bool) -> _Items:
