@@ -6,7 +6,7 @@ from pathlib import Path
 
 from replay.graph.arrays import TaskGraph
 from whatif.description.file import load_said
-from whatif.description.infer import describe
+from whatif.description.infer import THE_FILE, describe
 from whatif.models.shape import RunShape
 from whatif.transforms.base import Applied, BeforeRelayout, Context
 from whatif.transforms.machine import known
@@ -76,7 +76,7 @@ def _start(graph: TaskGraph, context: Context) -> BeforeRelayout:
         return earlier
     path = context.recorded.describe
     said = None if path is None else load_said(Path(path))
-    described = describe(graph, said)
+    described = describe(graph, said, THE_FILE if path is None else path)
     return BeforeRelayout(
         graph=graph,
         context=context,
