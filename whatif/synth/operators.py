@@ -134,6 +134,13 @@ _GELU = _Shown(
     ("aten::gelu_backward",),
     _POINTWISE.format("GeluBackwardCUDAKernelImpl"),
 )
+_SOFTMAX = _Shown(
+    ("aten::softmax", "aten::_softmax"),
+    _ANON + "softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 11, false, true>",
+    "SoftmaxBackward0",
+    ("aten::_softmax_backward_data",),
+    _ANON + "softmax_warp_backward<float, c10::BFloat16, c10::BFloat16, 11, false, true>",
+)
 _LOSS = (
     _Shown(
         ("aten::to", "aten::_to_copy", "aten::copy_"),
@@ -185,7 +192,9 @@ class Shower:
         inner = "aten::_scaled_mm" if self._shape.elements.product == "fp8" else "aten::mm"
         names: tuple[str, ...] = (inner,)
         node = "MmBackward0"
-        if batch > 1:
+        if work.place is Place.ATTENTION:
+            dims, names, node = ((batch, m, k), (batch, k, n)), ("aten::bmm",), "BmmBackward0"
+        elif batch > 1:
             dims = ((batch * m, k), (batch, k, n))
             names, node = ("aten::_grouped_mm",), "GroupedMmBackward0"
             if work.direction is Pass.BACKWARD_WEIGHT:
@@ -279,6 +288,8 @@ class Shower:
                 return _RMS if gated else _LAYER_NORM
             case Place.ACTIVATION | Place.EXPERT:
                 return _SILU if gated else _GELU
+            case Place.ATTENTION if self._shape.options.scores_written:
+                return _SOFTMAX
             case Place.LOSS:
                 self._losses += 1
                 number = (self._losses - 1) % len(_LOSS)
@@ -298,12 +309,13 @@ class Shower:
         rows = (max(round(d.whole_tokens), 1), round(d.hidden))
         samples = max(round(d.samples), 1)
         routed = (max(round(d.local_routed), 1), round(d.hidden))
+        width = round(d.keys if self._shape.options.scores_written else d.head_dim)
         shapes: dict[Place, Dims] = {
             Place.RESIDUAL: (rows, rows),
             Place.NORM: (rows, (rows[1],)),
             Place.ACTIVATION: ((round(d.tokens), max(round(d.ffn or d.shared_ffn), 1)),),
             Place.EXPERT: ((max(round(d.routed), 1), round(d.expert_ffn)),),
-            Place.ATTENTION: ((samples, round(d.heads), round(d.queries), round(d.head_dim)),),
+            Place.ATTENTION: ((samples, round(d.heads), round(d.queries), width),),
             Place.EMBEDDING: ((round(d.vocab), round(d.hidden)), (samples, round(d.queries))),
             Place.LOSS: ((round(d.tokens), round(d.vocab)),),
             Place.DISPATCH: (routed,),
