@@ -1,6 +1,6 @@
 """How well made runs and what-ifs predict public scaling tables from one row each.
 
-    python -m tests.bench.accuracy_scaling ../shared
+    python -m tests.bench.accuracy_scaling ../shared [TABLE ...]
 
 Per system one row calibrates one factor of all compute kernels. Then, of every other row:
 
@@ -91,7 +91,9 @@ def each_row(predicted: Sequence[Predicted]) -> Table:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables."""
-    predicted = predict(list(rows(Path(arguments[0]))))
+    chosen = arguments[1:]
+    wanted = [row for row in rows(Path(arguments[0])) if not chosen or row.table in chosen]
+    predicted = predict(wanted)
     for table in (each_row(predicted), summary(predicted)):
         sys.stdout.write("\n".join(table.lines()) + "\n\n")
     return 0

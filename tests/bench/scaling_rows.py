@@ -11,8 +11,12 @@ said here as an assumption.
   collectives overlapped; sequence parallel with TP; bf16; no recomputation. Assumed: micro-batches
   of 4 sequences without and 1 with a pipeline, one layer per virtual stage (the largest number; all
   rows divide as interleaving needs).
-- torchtitan (benchmarks/*.md): FSDP2, gradients reduced in fp32, micro-batches of one sequence
-  under a pipeline, compiled kernels where the row says so; H100 of 500 W with HBM2e.
+- torchtitan (benchmarks/*.md): FSDP2, gradients reduced in fp32, as many micro-batches as stages
+  (its default), two chunks per rank where interleaved, compiled kernels where the row says so; H100
+  of 500 W with HBM2e.
+- YaFSDP (its README): FSDP, so many layers recomputed as the table says; its network is not told
+  (25 GB/s assumed), so the longest sequences calibrate.
+- IBM (fms-fsdp's README): layers recomputed so many as hardware over model FLOP/s tell.
 - SimuMax (simu_tools/megatron_scripts): distributed optimizer without any overlap, sequence
   parallel, gradients accumulated in fp32 inside the products, fused loss, capacity factor 1
   (balanced experts), context ranks by all-to-all; one node of 8 B200.
@@ -26,6 +30,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from whatif.models.fabric import Shape
 from whatif.models.shape import (
     Batch,
     ContextKind,
@@ -98,7 +103,7 @@ def _megatron_2020(folder: Path) -> Iterator[Row]:
             continue
         gpu, dp = row["gpu"], int(row["dp"])
         machine = (
-            MachineSaid(gpu="V100 SXM2 32 GB", nodes_of=16, net_gb_per_s=6.25)
+            MachineSaid(gpu="V100 SXM2 32 GB", nodes_of=16, joined_by=Shape.SWITCH)
             if gpu == "V100"
             else MachineSaid(gpu="A100 SXM4 40 GB", net_gb_per_s=25)
         )
@@ -177,9 +182,7 @@ def _core(folder: Path) -> Iterator[Row]:
         chunks = int(row["layers"]) // pp if pp > 1 else 1
         shape = RunShape(
             model=_gpt(row, dropout=False),
-            degrees=Degrees(
-                tp=tp, sp=tp > 1, pp=pp, dp=dp, virtual_stages=chunks, zero=1
-            ),
+            degrees=Degrees(tp=tp, sp=tp > 1, pp=pp, dp=dp, virtual_stages=chunks, zero=1),
             batch=Batch(
                 samples=samples,
                 sequence=int(row["seq_len"]),
@@ -227,7 +230,7 @@ def _torchtitan(folder: Path) -> Iterator[Row]:
         compiled = "compile" in technique or row["model"].startswith("Llama3-")
         local, sequence = int(row["local_batch"]), int(row["seq_len"])
         is_interleaved = "interleaved" in technique
-        samples = 1 if pp > 1 else local
+        samples = local // pp
         shape = RunShape(
             model=LLAMA3[size],
             degrees=Degrees(
@@ -362,7 +365,8 @@ LLAMA2 = {
 
 
 def _yafsdp(folder: Path) -> Iterator[Row]:
-    for row in _read(folder / "yafsdp_a100_fsdp_iter.csv"):
+    read = _read(folder / "yafsdp_a100_fsdp_iter.csv")
+    for row in sorted(read, key=lambda row: -int(row["seq_len"])):
         family, size = row["model"].split()[1:]
         model = (LLAMA3 if family == "3" else LLAMA2)[size]
         ckpt = int(row["ckpt_layers"])
@@ -392,6 +396,7 @@ def _ibm(folder: Path) -> Iterator[Row]:
         gpu = "A100 SXM4 80 GB" if row["gpu"].startswith("A100") else "H100 SXM5 80 GB"
         hybrid = row["sharding"] == "HSDP"
         samples, sequence = int(row["batch_per_gpu"]), int(row["seq_len"])
+        again = _computed_again(row, LLAMA2[size].layers or 0)
         yield Row(
             table="ibm",
             system=f"IBM {row['gpu']}",
@@ -402,7 +407,8 @@ def _ibm(folder: Path) -> Iterator[Row]:
                 batch=Batch(samples=samples, sequence=sequence),
                 elements=replace(MIXED, reduced=2),
                 options=Options(
-                    recompute=Recompute.NONE if row["act_ckpt"] == "none" else Recompute.FULL,
+                    recompute=Recompute.FULL if again else Recompute.NONE,
+                    recompute_layers=again or None,
                     fused_loss=True,
                 ),
             ),
@@ -410,3 +416,8 @@ def _ibm(folder: Path) -> Iterator[Row]:
             measured_ms=1e3 * samples * sequence / float(row["tok_per_s_per_gpu"]),
             asked=False,
         )
+
+
+def _computed_again(row: dict[str, str], layers: int) -> int:
+    """Layers whose forward runs twice: a third of model FLOPs each."""
+    return min(round(layers * 3 * (float(row["hfu"]) / float(row["mfu"]) - 1)), layers)

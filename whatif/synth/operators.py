@@ -9,7 +9,7 @@ from whatif.models.shape import RunShape
 from whatif.models.transformer.dims import dims_of
 from whatif.models.transformer.work import Work, WorkKind
 from whatif.synth.script import Kernel
-from whatif.synth.times import kernel_ns
+from whatif.synth.times import is_narrow, kernel_ns
 
 TILE_ROWS, TILE_COLUMNS = 128, 256
 BLOCK_BYTES = 16_384
@@ -184,12 +184,13 @@ class Shower:
         return self._streaming(work)
 
     def _ns(self, work: Work) -> float:
-        return kernel_ns(work, self._machine, self._shape.elements.product)
+        return kernel_ns(work, self._machine, self._shape)
 
     def _product(self, work: Work) -> Operator:
         m, n, k, batch = (max(round(size), 1) for size in (work.m, work.n, work.k, work.batch))
         dims: Dims = ((m, k), (k, n))
-        inner = "aten::_scaled_mm" if self._shape.elements.product == "fp8" else "aten::mm"
+        narrow = is_narrow(work, self._shape.elements.product)
+        inner = "aten::_scaled_mm" if narrow else "aten::mm"
         names: tuple[str, ...] = (inner,)
         node = "MmBackward0"
         if work.place is Place.ATTENTION:
@@ -214,7 +215,7 @@ class Shower:
             names=names,
             node=node,
             dims=dims,
-            types=(self._type, self._type),
+            types=(self._type if narrow or self._type != _TYPES["fp8"] else _TYPES["bf16"],) * 2,
             kernel=kernel,
             work=work,
         )

@@ -253,8 +253,11 @@ class _Maker:
         return rows
 
     def _written_scores(self, *, causal: bool) -> Rows:
-        """Two batched products with softmax and dropout between them; a mask leaves no product out,
-        and of a causal softmax half is read (Megatron-LM's fused kernels, arXiv:2104.04473)."""
+        """Two batched products with softmax and dropout between them.
+
+        A mask leaves no product out, and of a causal softmax half is read (Megatron-LM's fused
+        kernels, arXiv:2104.04473).
+        """
         d = self._dims
         heads = d.samples * d.heads
         scores = heads * d.queries * d.keys
