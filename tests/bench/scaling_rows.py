@@ -137,7 +137,7 @@ SC21: dict[str, tuple[int, int | None, bool]] = {
     "530B": (1, 1, False),
     "1T": (1, None, False),
 }
-"""Samples of a micro-batch, layers per virtual stage, and whether torch's DDP overlaps gradients."""
+"""Samples of a micro-batch, layers per virtual stage, whether torch's DDP overlaps gradients."""
 
 
 def _sc21(folder: Path) -> Iterator[Row]:
@@ -217,6 +217,9 @@ LLAMA3 = {
         layers=126, hidden=16384, heads=128, kv_heads=8, ffn=53248, gated=True, vocab=128_256
     ),
 }
+FLASH_2 = 0.37
+"""Of the H100's peak (arXiv:2407.08608): with context ranks torchtitan takes FlashAttention 2
+(`get_train_context`), without them cuDNN's may run."""
 _DEGREE = re.compile(r"(FSDP|TP|PP|CP)(\d+)")
 
 
@@ -254,6 +257,7 @@ def _torchtitan(folder: Path) -> Iterator[Row]:
                 recompute=Recompute.FULL if row["act_ckpt"] == "full" else Recompute.SELECTIVE,
                 async_tp="async" in technique,
                 fused_loss=compiled,
+                attention_frac=FLASH_2 if cp > 1 else None,
             ),
         )
         tokens = sequence * local / (tp * pp * cp)

@@ -4,6 +4,7 @@ import numpy as np
 
 from whatif.models.kernels import moved
 from whatif.models.kernels.machine import Machine
+from whatif.models.kernels.shares import Work as Share
 from whatif.models.kernels.works import element_type, times_ns
 from whatif.models.places import Pass, Place
 from whatif.models.shape import RunShape
@@ -44,6 +45,9 @@ def kernel_ns(work: Work, machine: Machine, shape: RunShape) -> float:
     narrow = is_narrow(work, product)
     wide = "bf16" if product == NARROW else product
     time = float(times_ns([work], machine, element_type(NARROW if narrow else wide))[0])
+    frac = shape.options.attention_frac
+    if work.kind is WorkKind.ATTENTION and frac is not None:
+        time *= machine.shares.of(machine.architecture, Share.ATTENTION).value / frac
     if narrow:
         time += float(moved.time_ns(np.array(_cast_bytes(work, shape)), machine))
     return time

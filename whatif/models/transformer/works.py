@@ -29,7 +29,7 @@ denominator, and written or read as probabilities."""
 DROPPED_BYTES = 5
 """Of each score under dropout: read and written in 16 bits, and its mask."""
 FUSED_LOSS_PASSES = 3
-"""Read for the maximum and the sum, read again, written as gradients; in backward about the same."""
+"""Read for the maximum and the sum, read again, written as gradients; backward about the same."""
 BACKWARDS = (Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 
 Rows = list[Work]
