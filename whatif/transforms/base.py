@@ -40,6 +40,8 @@ class Context:
     """None before the first other number of replicas."""
     before_relayout: "BeforeRelayout | None" = None
     """None before the first other layout, batch or model."""
+    relayout_follows: bool = False
+    """The next what-if of the stack is about the layout too: this one need only say its target."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
@@ -101,6 +103,10 @@ class BeforeRelayout:
     target: RunShape
     changed: TaskGraph
     """What became of it: the next what-if stands right after where it gets this very graph."""
+    made: Described
+    """Of `changed`, with its labels."""
+    pending: bool = False
+    """The target was changed and its graph is not made yet: `changed` is as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,9 @@ from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.model import model_ns, scaled_ns
 from whatif.models.shape import RunShape
 from whatif.models.volumes import stage_message_bytes
+from whatif.parallelism import Axis
+from whatif.tape.insert import without
+from whatif.tape.segments import Tape
 from whatif.transforms.host_transfers import moving_ns
 from whatif.transforms.relayout.parts import Ask
 
@@ -61,6 +64,20 @@ def messages_of(graph: TaskGraph, ask: Ask) -> Messages:
         across_ns=across,
         told=(f"messages between stages: {size / KB:,.0f} kB each, {told}",),
     )
+
+
+def without_messages(tape: Tape, ask: Ask) -> Tape:
+    """The tape without the recorded messages between its stages."""
+    calls = tape.graph.collectives
+    paired = np.isin(calls.kind, [int(kind) for kind in PAIRED])
+    if ask.before.degrees.pp == 1 or not paired.any():
+        return tape
+    others = [
+        number
+        for number, role in enumerate(ask.described.layout.roles)
+        if role.axis in (Axis.CONTEXT, Axis.TENSOR, Axis.EXPERT)
+    ]
+    return without(tape, paired & ~np.isin(calls.group, others))
 
 
 def _crosses(ask: Ask) -> bool:

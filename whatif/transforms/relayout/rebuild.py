@@ -1,17 +1,26 @@
 """The order of the parts: from a recorded run and a target to the graph of the target."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from replay.graph.arrays import TaskGraph
+from whatif.description.described import Described
+from whatif.parallelism import layout_of
 from whatif.tape.assemble import assemble
 from whatif.tape.cut import cut
+from whatif.tape.segments import Program, Tape
+from whatif.transforms.base import Context
 from whatif.transforms.relayout.communication import recommunicated
 from whatif.transforms.relayout.coverage import Coverage
 from whatif.transforms.relayout.kernels import reshaped
 from whatif.transforms.relayout.memory import fits
+from whatif.transforms.relayout.messages import without_messages
+from whatif.transforms.relayout.network import networked
 from whatif.transforms.relayout.parts import Ask, Part
-from whatif.transforms.relayout.programs import programs_of
+from whatif.transforms.relayout.programs import programs_of, stage_layers
 from whatif.transforms.relayout.refuse import refuse
+from whatif.transforms.relayout.settle import settled
+from whatif.transforms.relayout.structure import same_structure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +28,10 @@ class Rebuilt:
     """The run in its new layout."""
 
     graph: TaskGraph
+    described: Described
+    """Of it."""
+    context: Context
+    """The machine, with links that the recorded run did not need."""
     assumptions: tuple[str, ...]
     known_errors: tuple[str, ...]
 
@@ -29,23 +42,58 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
     Raises:
         ScenarioError: the target cannot be, or the run does not tell enough for it.
     """
-    refuse(ask.described, ask.target)
-    tape = cut(graph, ask.described.labels)
-    kernels = reshaped(tape, ask)
+    doubts = refuse(graph, ask.described, ask.target)
+    world = ask.target.degrees.world
+    context, network = networked(graph, ask.context, world)
+    ask = replace(ask, context=context)
+    kernels = reshaped(cut(graph, ask.described.labels), ask)
     calls = recommunicated(kernels.tape, ask)
     programs, told = programs_of(calls.tape, ask)
-    made = assemble(calls.tape, programs, world_size=ask.target.degrees.world)
+    made = assemble(_without_old_messages(calls.tape, ask), programs, world_size=world)
+    done = settled(made.tape, programs, ask)
     return Rebuilt(
-        graph=made.tape.graph,
+        graph=done.graph,
+        described=_described(done, programs, ask),
+        context=context,
         assumptions=(
             *kernels.assumptions,
             *calls.assumptions,
             *told,
+            *network,
+            *doubts,
             *fits(ask),
-            _coverage(made.tape.graph, (kernels, calls)).told,
+            *_dropped(made.dropped_edges, done.graph),
+            _coverage(done.graph, (kernels, calls)).told,
         ),
         known_errors=(*kernels.known_errors, *calls.known_errors),
     )
+
+
+def _without_old_messages(tape: Tape, ask: Ask) -> Tape:
+    """Programs with another order have messages between stages of their own."""
+    return tape if same_structure(ask.before, ask.target) else without_messages(tape, ask)
+
+
+def _described(tape: Tape, programs: Sequence[Program], ask: Ask) -> Described:
+    return replace(
+        ask.described,
+        shape=ask.target,
+        layout=layout_of(tape.graph),
+        labels=tape.labels,
+        stage_of_rank={program.rank: program.stage for program in programs},
+        stage_layers=tuple(
+            tuple(sorted(layer for chunk in chunks for layer in chunk))
+            for chunks in stage_layers(ask)
+        ),
+    )
+
+
+def _dropped(edges: int, graph: TaskGraph) -> tuple[str, ...]:
+    """Said where an order of tasks in the recording has no counterpart."""
+    if not edges:
+        return ()
+    of_all = edges / max(len(graph.edges.src), 1)
+    return (f"{edges:,} recorded orders of two tasks ({of_all:.1%}) have no counterpart",)
 
 
 def _coverage(graph: TaskGraph, parts: tuple[Part, ...]) -> Coverage:
