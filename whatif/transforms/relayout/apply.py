@@ -8,7 +8,7 @@ from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
 from whatif.description.described import Described
 from whatif.description.file import load_said
-from whatif.description.infer import describe
+from whatif.description.infer import THE_FILE, describe
 from whatif.models.shape import RunShape
 from whatif.transforms.base import Applied, BeforeRelayout, Context
 from whatif.transforms.machine import known
@@ -50,7 +50,14 @@ def relayout(
 
 def _back(noted: BeforeRelayout, shown: str) -> Applied:
     """The run as it was before the first what-if about the layout."""
-    as_was = replace(noted, changed=noted.graph, made=noted.described, pending=False)
+    as_was = replace(
+        noted,
+        changed=noted.graph,
+        made=noted.described,
+        pending=False,
+        rests_on=None,
+        memory=None,
+    )
     return Applied(
         graph=noted.graph,
         label=shown,
@@ -76,7 +83,14 @@ def _made(noted: BeforeRelayout, shown: str, reason: str | None) -> Applied:
             recorded_latency_ns=None,
             relayout_follows=False,
             samples_factor=noted.context.samples_factor * samples,
-            before_relayout=replace(noted, changed=graph, made=result.described, pending=False),
+            before_relayout=replace(
+                noted,
+                changed=graph,
+                made=result.described,
+                pending=False,
+                rests_on=result.rests_on,
+                memory=result.memory,
+            ),
         ),
         assumptions=result.assumptions,
         known_errors=result.known_errors,
@@ -102,7 +116,8 @@ def _start(graph: TaskGraph, context: Context) -> BeforeRelayout:
 
 def _described(graph: TaskGraph, context: Context) -> Described:
     path = context.recorded.describe
-    return describe(graph, None if path is None else load_said(Path(path)))
+    said = None if path is None else load_said(Path(path))
+    return describe(graph, said, THE_FILE if path is None else path)
 
 
 def _still(earlier: BeforeRelayout, graph: TaskGraph) -> Described:

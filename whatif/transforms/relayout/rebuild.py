@@ -4,19 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from replay.graph.arrays import TaskGraph
+from replay.graph.work import UNKNOWN
 from whatif.description.described import Described
+from whatif.models.coverage import Coverage
+from whatif.models.memory.told import MemoryTold
 from whatif.parallelism import layout_of
 from whatif.tape.assemble import assemble
 from whatif.tape.cut import cut
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.base import Context
+from whatif.transforms.machine import recorded_device
 from whatif.transforms.relayout.communication import recommunicated
-from whatif.transforms.relayout.coverage import Coverage
+from whatif.transforms.relayout.coverage import coverage
 from whatif.transforms.relayout.kernels import reshaped
-from whatif.transforms.relayout.memory import fits
+from whatif.transforms.relayout.memory import fits, judged
 from whatif.transforms.relayout.messages import without_messages
 from whatif.transforms.relayout.network import networked
-from whatif.transforms.relayout.parts import Ask, Part
+from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.programs import programs_of, stage_layers
 from whatif.transforms.relayout.refuse import refuse
 from whatif.transforms.relayout.settle import settled
@@ -34,6 +38,9 @@ class Rebuilt:
     """The machine, with links that the recorded run did not need."""
     assumptions: tuple[str, ...]
     known_errors: tuple[str, ...]
+    rests_on: Coverage
+    memory: MemoryTold | None
+    """None where nothing is known of it."""
 
 
 def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
@@ -51,8 +58,10 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
     programs, told = programs_of(calls.tape, ask)
     made = assemble(_without_old_messages(calls.tape, ask), programs, world_size=world)
     done = settled(made.tape, programs, ask)
+    rests_on = coverage(graph, done.graph)
+    memory = judged(ask, graph.work, recorded_device(graph, ask.context.recorded))
     return Rebuilt(
-        graph=done.graph,
+        graph=_with_peak(done.graph, memory),
         described=_described(done, programs, ask),
         context=context,
         assumptions=(
@@ -61,11 +70,13 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
             *told,
             *network,
             *doubts,
-            *fits(ask),
+            *fits(memory),
             *_dropped(made.dropped_edges, done.graph),
-            _coverage(done.graph, (kernels, calls)).told,
+            rests_on.told,
         ),
         known_errors=(*kernels.known_errors, *calls.known_errors),
+        rests_on=rests_on,
+        memory=memory,
     )
 
 
@@ -96,10 +107,10 @@ def _dropped(edges: int, graph: TaskGraph) -> tuple[str, ...]:
     return (f"{edges:,} recorded orders of two tasks ({of_all:.1%}) have no counterpart",)
 
 
-def _coverage(graph: TaskGraph, parts: tuple[Part, ...]) -> Coverage:
-    whole = max(int(graph.tasks.dur_ns.sum()), 1)
-    scaled, made = (
-        min(sum(getattr(part, name) for part in parts) / whole, 1.0)
-        for name in ("scaled_ns", "made_ns")
-    )
-    return Coverage(measured_frac=max(1 - scaled - made, 0.0), scaled_frac=scaled, made_frac=made)
+def _with_peak(graph: TaskGraph, memory: MemoryTold | None) -> TaskGraph:
+    """The graph with the peak that its layout has, for what-ifs about the device behind it."""
+    if graph.work.peak_bytes <= 0:
+        return graph
+    peak = None if memory is None else memory.after.peak_bytes
+    work = replace(graph.work, peak_bytes=UNKNOWN if peak is None else round(peak))
+    return replace(graph, work=work)

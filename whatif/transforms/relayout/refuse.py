@@ -87,11 +87,18 @@ def _refuse_other_world(described: Described) -> None:
 def _refuse_unknown(graph: TaskGraph, labels: Labels, before: RunShape, after: RunShape) -> None:
     of_layers = any(_differs(field, before, after) for field in OF_LAYERS)
     of_places = any(_differs(field, before, after) for field in OF_PLACES)
+    work = _work(graph)
+    if before.batch.micro_batches != after.batch.micro_batches:
+        known = _frac(graph, work & (labels.direction > 0), work)
+        if known < LEAST_KNOWN_FRAC:
+            raise ScenarioError(
+                f"only {known:.0%} of the work of this run is known to be forward or backward",
+                hint=MORE,
+            )
     if not (of_layers or of_places):
         return
     if before.model.layers is None or not (labels.part == Part.LAYER).any():
         raise ScenarioError("no repeated layers were found in this run", hint=MORE)
-    work = _work(graph)
     body = work & np.isin(labels.part, (Part.EMBEDDING, Part.LAYER, Part.HEAD))
     known = _frac(graph, body, work)
     if known < LEAST_KNOWN_FRAC:
