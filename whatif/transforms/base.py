@@ -7,8 +7,10 @@ from replay.graph.work import KernelWork
 from whatif.description.described import Described
 from whatif.models.bound import Bound
 from whatif.models.collectives.curves import Curves
+from whatif.models.coverage import Coverage
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator
+from whatif.models.memory.told import MemoryTold
 from whatif.models.shape import RunShape
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.topology import Topology
@@ -101,6 +103,10 @@ class BeforeRelayout:
     target: RunShape
     changed: TaskGraph
     """What became of it: the next what-if stands right after where it gets this very graph."""
+    rests_on: Coverage | None = None
+    """What the times of `changed` rest on; None where they are the recorded ones."""
+    memory: MemoryTold | None = None
+    """Of a rank; None where nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

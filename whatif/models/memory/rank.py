@@ -74,6 +74,18 @@ def fullest(shape: RunShape) -> RankMemory:
     return max(memory_of(shape), key=lambda one: one.peak_bytes)
 
 
+def bucket_copies(shape: RunShape) -> float:
+    """Gradients that DistributedDataParallel keeps once more, in its buckets, if it does.
+
+    As PyTorch does unless `gradient_as_bucket_view` is set; where gradients are wider than
+    parameters they lie in one buffer that is reduced as it is (Megatron-LM).
+    """
+    each, degrees = shape.elements, shape.degrees
+    if zero_of(shape) or degrees.dp * degrees.cp == 1 or each.gradient > each.parameter:
+        return 0.0
+    return max(state_of(shape, stage).gradients_bytes for stage in stages_of(shape))
+
+
 def is_told(shape: RunShape) -> bool:
     """Whether model and batch are known as far as this needs."""
     batch = shape.batch

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from replay.graph.arrays import TaskGraph
 from whatif.description.file import load_said
-from whatif.description.infer import describe
+from whatif.description.infer import THE_FILE, describe
 from whatif.models.shape import RunShape
 from whatif.transforms.base import Applied, BeforeRelayout, Context
 from whatif.transforms.machine import known
@@ -39,7 +39,10 @@ def relayout(
         return Applied(graph=graph, label=shown, context=context, no_effect=reason)
     if target == start.described.shape:
         back = replace(
-            start.context, before_relayout=replace(start, target=target, changed=start.graph)
+            start.context,
+            before_relayout=replace(
+                start, target=target, changed=start.graph, rests_on=None, memory=None
+            ),
         )
         return Applied(graph=start.graph, label=shown, context=back)
     now = known(start.graph, start.context)
@@ -53,7 +56,13 @@ def relayout(
             anchor=None,
             compute=None,
             samples_factor=start.context.samples_factor * samples,
-            before_relayout=replace(start, target=target, changed=made.graph),
+            before_relayout=replace(
+                start,
+                target=target,
+                changed=made.graph,
+                rests_on=made.rests_on,
+                memory=made.memory,
+            ),
         ),
         assumptions=made.assumptions,
         known_errors=made.known_errors,
@@ -67,7 +76,7 @@ def _start(graph: TaskGraph, context: Context) -> BeforeRelayout:
         return earlier
     path = context.recorded.describe
     said = None if path is None else load_said(Path(path))
-    described = describe(graph, said)
+    described = describe(graph, said, THE_FILE if path is None else path)
     return BeforeRelayout(
         graph=graph,
         context=context,
