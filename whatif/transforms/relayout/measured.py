@@ -8,10 +8,11 @@ smaller ones it is latency and stays, by how much of the device they fill (`FILL
 waves of a product's tiles).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.errors import ScenarioError
 from ingest.vocab import ElementType, KernelClass, TaskKind
@@ -21,7 +22,6 @@ from whatif.models.bound import Bound
 from whatif.models.kernels import attention, moved, products
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.works import BACKWARDS, ratio_bound
-from whatif.models.shape import RunShape
 from whatif.models.transformer.dims import Dims
 from whatif.tape.segments import Tape
 from whatif.transforms.base import free
@@ -104,12 +104,10 @@ class _Kernels:
         self._machine = _machine(ask)
         self._scaling = factors.of("scaling").astype(np.int64)
         work, row = graph.work, graph.work.rows_of(graph.tasks.slice_id[task])
-        self._bytes = _column(work.bytes, row, np.nan)
-        self._dtype = _column(work.dtype, row, ElementType.UNKNOWN).astype(np.int8)
-        has_sizes = np.where(len(work.product) > 0, row, -1)
-        self.product: ProductSizes = product_sizes(
-            factors, _column(work.product, has_sizes, 0), ask.before
-        )
+        self._bytes: Float64 = _column(work.bytes, row, np.nan)
+        self._dtype: Int8 = _column(work.dtype, row, ElementType.UNKNOWN)
+        recorded: Int64 = _column(work.product, row, 0)
+        self.product: ProductSizes = product_sizes(factors, recorded, ask.before)
         self.before_ns = np.full(len(task), np.nan)
         self._after_ns = np.full(len(task), np.nan)
         self._fill = np.ones(len(task))
@@ -120,7 +118,7 @@ class _Kernels:
         """Times after."""
         floor = SHORTEST_KERNEL_NS if self._machine is None else self._machine.floor_ns
         overhead = np.minimum(measured_ns, floor)
-        work = measured_ns - overhead
+        work = (measured_ns - overhead).astype(float)
         before = np.maximum(self.before_ns - floor, 1.0)
         ratio = np.maximum(self._after_ns - floor, 1.0) / before
         ratio = np.where(np.isnan(ratio), self._size(), ratio)
@@ -186,7 +184,7 @@ class _Kernels:
                 times[rows] = attention.time_ns(core, machine)[0]
 
 
-def _column(column: Float64 | Int64 | Int8, row: Int64, unknown: float) -> Float64 | Int64:
+def _column(column: NDArray[Any], row: Int64, unknown: float) -> NDArray[Any]:
     """Rows of a column, and what stands where there is none."""
     if not len(column):
         return np.full((len(row), *column.shape[1:]), unknown, column.dtype)

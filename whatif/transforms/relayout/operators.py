@@ -117,7 +117,7 @@ def _bytes(sizes: Float64) -> Float64:
 
 
 def _operators(graph: TaskGraph, task: Int64) -> _Operators:
-    names = np.array([_class_of(name) for name in graph.names] or [0], np.int8)
+    names = np.array([int(_class_of(name)) for name in graph.names], np.int8)
     shape = _shapes_of(graph, task)
     told = [_told(*each) for each in graph.scopes.shapes]
     products = np.array([each[0] for each in told] + [(0, 0, 0, 0)], np.int64)

@@ -35,7 +35,7 @@ def product_sizes(factors: Factors, recorded: Int64, shape: RunShape) -> Product
         recorded: batch, m, n, k of each; zeros where not recorded. Shape (kernels, 4).
         shape: of the recorded run.
     """
-    seen: Bool = (recorded > 0).all(axis=1)
+    seen: Bool = np.all(recorded > 0, axis=1)
     sizes = np.where(seen[:, None], recorded.astype(float), _of_model(factors, shape))
     tokens = _tokens(factors, sizes, shape)
     return ProductSizes(
