@@ -59,6 +59,9 @@ class Program:
     micro_batch: Int32
     """In the new step."""
     p2p: "Peers | None" = None
+    direction: Int8 | None = None
+    """Pass of each instance, where it becomes another than that of its segment: a forward that is
+    run again, halves of a backward. The segments and labels of what is assembled have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
