@@ -6,6 +6,7 @@ The calls themselves are in `replay.calls`, a module a subject.
 from ingest.pipeline import IngestOptions
 from replay.calls.answered import analyse, examine
 from replay.calls.compared import diff, side, verify
+from replay.calls.described import Understood, describe
 from replay.calls.exported import (
     Exported,
     ExportedTraces,
@@ -31,8 +32,10 @@ __all__ = [
     "IngestOptions",
     "Replayed",
     "Stored",
+    "Understood",
     "Window",
     "analyse",
+    "describe",
     "diff",
     "examine",
     "export_chakra",

@@ -9,7 +9,7 @@ are not recorded the place of the calls in the step stands for them. What stays 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -49,7 +49,9 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 _REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE)
 _BETWEEN_TWO = frozenset({CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV})
 _AFTER_FORWARD = (Phase.BACKWARD, Phase.OPTIMIZER)
-_MEGA, _MILLI = 1e6, 1e6
+_UNITS = {"bytes": ("MB", "GB"), "ns": ("ms", "s")}
+_MEGA, _KILO = 1e6, 1e3
+_ROUNDS_TO_KILO = 999.5
 
 Float64 = NDArray[np.float64]
 
@@ -151,7 +153,7 @@ def layout_of(graph: TaskGraph, *, data_groups: str | None = None) -> Layout:
         data_groups: glob over the names of communicators (or `*`) that are data parallel, whatever
             they look like.
     """
-    uses = _uses(graph)
+    uses = uses_of(graph)
     ranks = world_size(graph)
     roles = [
         _role(group, use, given=data_groups is not None and is_named(group, data_groups))
@@ -185,6 +187,13 @@ def is_named(group: Group, glob: str) -> bool:
     return any(fnmatchcase(name, glob) for name in (group.name, group.description))
 
 
+def amount_told(amount: float, unit: str) -> str:
+    """`36.3 MB` of bytes, `1.2 s` of ns."""
+    small, large = _UNITS[unit]
+    value = amount / _MEGA
+    return f"{value / _KILO:.3g} {large}" if value >= _ROUNDS_TO_KILO else f"{value:.3g} {small}"
+
+
 def group_label(group: Group, size: int) -> str:
     """What to call a communicator: `mesh_dp (8 ranks)`."""
     name = group.description if group.description not in ("", "undefined") else group.name
@@ -192,7 +201,7 @@ def group_label(group: Group, size: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Use:
+class Use:
     """What communicators of the same members carried, as weights: bytes, or ns where sizes lack."""
 
     size: int
@@ -201,6 +210,12 @@ class _Use:
     """Of the reductions, what began in the first part of a step."""
     unit: str
     steps: int
+    items: Mapping[CollectiveKind, float] = field(default_factory=dict)
+    """Elements by kind; bytes (or ns) where their type is not recorded."""
+
+    def elements(self, kinds: tuple[CollectiveKind, ...]) -> float:
+        """Elements of some kinds."""
+        return sum(self.items.get(kind, 0.0) for kind in kinds)
 
     def sum(self, kinds: tuple[CollectiveKind, ...], phases: tuple[Phase, ...] = ()) -> float:
         """Weight of some kinds, in some phases (in all where none is named)."""
@@ -212,12 +227,10 @@ class _Use:
 
     def told(self, weight: float) -> str:
         """`36.3 MB per step`."""
-        amount = weight / self.steps
-        text = f"{amount / _MEGA:,.3g} MB" if self.unit == "bytes" else f"{amount / _MILLI:,.3g} ms"
-        return f"{text} per step"
+        return f"{amount_told(weight / self.steps, self.unit)} per step"
 
 
-def _uses(graph: TaskGraph) -> list[_Use]:
+def uses_of(graph: TaskGraph) -> list[Use]:
     """Of every communicator what it, and others of the same members, carried in the steps."""
     calls, tasks = graph.collectives, graph.tasks
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)[::-1]
@@ -232,7 +245,7 @@ def _uses(graph: TaskGraph) -> list[_Use]:
     ]
     first = {key: number for number, key in reversed(list(enumerate(members)))}
     like = np.array([first[key] for key in members], np.int64)[calls.group]
-    found: dict[int, _Use] = {}
+    found: dict[int, Use] = {}
     for number in first.values():
         mine = np.flatnonzero((like == number) & counted)
         phase = tasks.phase[task[mine]]
@@ -247,7 +260,7 @@ def _size(graph: TaskGraph, group: int) -> int:
     return max(graph.groups[group].size, most)
 
 
-def _use(graph: TaskGraph, mine: Int64, phase: Int8, place_frac: Float64, size: int) -> _Use:
+def _use(graph: TaskGraph, mine: Int64, phase: Int8, place_frac: Float64, size: int) -> Use:
     calls = graph.collectives
     sized = bool((calls.size_bytes[mine] >= 0).all())
     value = (calls.size_bytes if sized else calls.transfer_ns)[mine].astype(np.float64)
@@ -258,12 +271,15 @@ def _use(graph: TaskGraph, mine: Int64, phase: Int8, place_frac: Float64, size: 
         for (kind, when), amount in zip(pairs.T.tolist(), summed.tolist(), strict=True)
     }
     reduction = np.isin(calls.kind[mine], [int(kind) for kind in _REDUCTIONS])
-    return _Use(
+    items = value / np.maximum(calls.item_bytes[mine], 1)
+    of_kind = np.bincount(calls.kind[mine], items, minlength=len(CollectiveKind))
+    return Use(
         size=size,
         weight=weight,
         early=float(value[reduction & (place_frac < EARLY)].sum()),
         unit="bytes" if sized else "ns",
         steps=len(graph.steps),
+        items={kind: float(of_kind[kind]) for kind in CollectiveKind if of_kind[kind]},
     )
 
 
@@ -315,7 +331,7 @@ def _places_by_issue(graph: TaskGraph, transfers: Int64, begin_ns: Int64) -> Flo
     return place
 
 
-def _role(group: Group, use: _Use, *, given: bool) -> Role:
+def _role(group: Group, use: Use, *, given: bool) -> Role:
     """Decide what a communicator is for: the first rule that knows it."""
     sharded, gathered = _gathers_parameters(use)
     found = _Told(Axis.DATA, Confidence.GIVEN, "said to be data parallel") if given else None
@@ -343,14 +359,14 @@ class _Told(NamedTuple):
     evidence: str
 
 
-def _by_name(group: Group, _: _Use) -> _Told | None:
+def _by_name(group: Group, _: Use) -> _Told | None:
     axis = _axis_by_name(group)
     if axis is None:
         return None
     return _Told(axis, Confidence.NAMED, f"named {group.description or group.name}")
 
 
-def _by_kinds(_: Group, use: _Use) -> _Told | None:
+def _by_kinds(_: Group, use: Use) -> _Told | None:
     """What sends, receives and exchanges alone say."""
     kinds = {kind for kind, _ in use.weight} - {CollectiveKind.UNKNOWN, CollectiveKind.BARRIER}
     if not use.weight:
@@ -380,7 +396,7 @@ def _axis_by_name(group: Group) -> Axis | None:
     return None
 
 
-def _gathers_parameters(use: _Use) -> tuple[bool, str]:
+def _gathers_parameters(use: Use) -> tuple[bool, str]:
     """Whether all-gathers carry parameters, and the words for it.
 
     By the optimizer, or in forward where gradients are scattered, not gathered in backward alone:
@@ -399,7 +415,7 @@ def _gathers_parameters(use: _Use) -> tuple[bool, str]:
     return False, ""
 
 
-def _by_phase(_: Group, use: _Use) -> _Told | None:
+def _by_phase(_: Group, use: Use) -> _Told | None:
     """In which phases it reduces."""
     after = use.sum(_REDUCTIONS, _AFTER_FORWARD)
     if not use.sum(_REDUCTIONS, (Phase.FORWARD, *_AFTER_FORWARD)):
@@ -417,7 +433,7 @@ def _by_phase(_: Group, use: _Use) -> _Told | None:
     return _Told(Axis.UNCLEAR, Confidence.NONE, told)
 
 
-def _by_place(_: Group, use: _Use) -> _Told | None:
+def _by_place(_: Group, use: Use) -> _Told | None:
     """Where in the step it reduces, of phases that are not recorded."""
     total = use.sum(_REDUCTIONS)
     if not total:
@@ -431,7 +447,7 @@ def _by_place(_: Group, use: _Use) -> _Told | None:
     return _Told(Axis.UNCLEAR, Confidence.NONE, told)
 
 
-def _by_parameters(_: Group, use: _Use) -> _Told | None:
+def _by_parameters(_: Group, use: Use) -> _Told | None:
     sharded, _told = _gathers_parameters(use)
     return _Told(Axis.DATA, Confidence.PHASE, "no gradients seen") if sharded else None
 

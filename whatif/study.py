@@ -18,9 +18,12 @@ from whatif.answers import Answers
 from whatif.jitter import Spread, spread
 from whatif.models import gloo
 from whatif.models.bound import Bound
+from whatif.models.coverage import Coverage
+from whatif.models.memory.told import MemoryTold
 from whatif.scenario import Scenario
 from whatif.stacking import Changed, Stacking
 from whatif.transforms.absent import AS_RECORDED, arriving_as_recorded, with_transfers
+from whatif.transforms.base import Context
 from whatif.transforms.host_network import between_runs_frac
 from whatif.transforms.jitter import Jitter
 
@@ -62,11 +65,22 @@ class Study:
     """Of its steps, where asked for and anything varies."""
     samples_factor: float = 1.0
     """Samples of a step of the whole job, against the recorded run."""
+    rests_on: Coverage | None = None
+    """What the times of another layout rest on; None where the layout is the recorded one."""
+    memory: MemoryTold | None = None
+    """Of a rank, before and after, where the layout changed and sizes are known."""
 
     @property
     def speedup(self) -> float | None:
         """Replayed over predicted step, above 1 is faster; None when nothing is left."""
         return self.replayed_ns / self.step_ns if self.step_ns else None
+
+
+def _memory(context: Context) -> MemoryTold | None:
+    relaid = context.before_relayout
+    if relaid is None or relaid.memory is None:
+        return None
+    return relaid.memory.on(context.device)
 
 
 def study(graph: TaskGraph, baseline: Baseline, scenario: Scenario) -> Study:
@@ -119,6 +133,7 @@ class Studies:
         asked = [change for change in scenario.transforms if isinstance(change, Jitter)]
         if may_move(scenario, changed) and is_unmoved(predicted.mean_ns, replayed_ns):
             no_effect = (*no_effect, why_unmoved(graph, changed.graph, baseline))
+        relaid = changed.context.before_relayout
         drawn = spread(settled, asked[-1]) if asked and is_bounded else None
         if asked and is_bounded and drawn is None:
             no_effect = (*no_effect, f"{asked[-1].flag}: {NOTHING_VARIES}")
@@ -144,6 +159,8 @@ class Studies:
             schedule=schedule,
             jitter=drawn,
             samples_factor=changed.context.samples_factor,
+            rests_on=None if relaid is None else relaid.rests_on,
+            memory=_memory(changed.context),
         )
 
     def _bounds_ns(

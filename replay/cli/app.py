@@ -15,6 +15,7 @@ from replay.cli.asked import with_what_ifs
 from replay.cli.cmd_capture import ProgramCommand, capture
 from replay.cli.cmd_check import check
 from replay.cli.cmd_completion import completion
+from replay.cli.cmd_describe import describe
 from replay.cli.cmd_diff import diff
 from replay.cli.cmd_export import export
 from replay.cli.cmd_hardware import hardware
@@ -28,6 +29,7 @@ from replay.cli.cmd_serve import serve
 from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
 from replay.cli.cmd_sweep import sweep
+from replay.cli.cmd_synth import synth
 from replay.cli.cmd_tables import tables
 from replay.cli.cmd_verify import verify
 from replay.cli.cmd_whatif import whatif
@@ -41,10 +43,12 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
     ("serve", with_what_ifs(serve, several=False), StackedCommand),
+    ("describe", describe, TyperCommand),
     ("diff", diff, TyperCommand),
     ("verify", verify, TyperCommand),
     ("capture", capture, ProgramCommand),
     ("export", with_what_ifs(export, several=False), StackedCommand),
+    ("synth", synth, TyperCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("What if", ("whatif", "levers", "sweep", "solve", "serve", "scenario")),
-    ("What was", ("report", "check")),
+    ("What if", ("whatif", "levers", "sweep", "solve", "serve", "scenario", "synth")),
+    ("What was", ("report", "describe", "check")),
     ("Two runs", ("diff", "verify")),
     ("Record", ("capture",)),
     ("Tables and files", ("ingest", "sql", "tables", "schema", "queries", "export")),

@@ -29,6 +29,10 @@ STRUCTS = {
     answer.PlaceFacts: SCHEMA["$defs"]["place"],
     answer.UnprofiledFacts: SCHEMA["$defs"]["unprofiled"],
     answer.ShortLever: SCHEMA["$defs"]["short_lever"],
+    answer.RestsOn: SCHEMA["$defs"]["rests_on"],
+    answer.RankMemoryFacts: SCHEMA["$defs"]["rank_memory"],
+    answer.FitsWith: SCHEMA["$defs"]["fits_with"],
+    answer.MemoryFacts: SCHEMA["$defs"]["memory"],
 }
 
 
@@ -43,7 +47,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 ADDED_LATER = {
     answer.Answer: ("reading", "rates", "levers"),
-    answer.Prediction: ("jitter", "name", "samples_factor", "known_errors"),
+    answer.Prediction: ("jitter", "name", "samples_factor", "known_errors", "rests_on", "memory"),
     answer.JitterFacts: ("ranks_as_chance",),
     answer.RateFacts: (
         "flops_per_step",

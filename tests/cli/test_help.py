@@ -116,6 +116,7 @@ OPTIONS |= {
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
+    "describe": OPTIONS["check"] - {"--unprofiled-step"} | {"--describe", "--yaml"},
     "serve": MANY - {"--format", "--json"} | {"--port", "--no-open"},
     "diff": OPTIONS["check"] - {"--unprofiled-step"}
     | {"--max-regression", "--output", "--steps-b"},

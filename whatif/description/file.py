@@ -1,14 +1,22 @@
 """What people say of a run: a YAML file that overrules what the trace tells, field by field."""
 
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
+import msgspec
+
 from ingest.errors import ScenarioError
+from whatif.description.described import Finding
 from whatif.documents import as_struct, read_yaml
-from whatif.models.shape import RunShape
+from whatif.models.shape import Degrees, RunShape
 
 Said = dict[str, Any]
 """The fields that were written, nested as in `RunShape`."""
+
+_COMMENT_WIDTH = 100
 
 
 def load_said(path: Path) -> Said:
@@ -21,5 +29,94 @@ def load_said(path: Path) -> Said:
     document = read_yaml(path, "a description")
     if not isinstance(document, dict):
         raise ScenarioError(f"{path}: no description", hint="fields: model, degrees, batch, …")
-    as_struct(document, RunShape, str(path))
-    return document
+    said = {section: fields for section, fields in document.items() if fields is not None}
+    as_struct(said, RunShape, str(path))
+    return said
+
+
+def said_over(shape: RunShape, said: Said | None, place: str) -> RunShape:
+    """The shape with what a person says in place of what was found.
+
+    Raises:
+        ScenarioError: the fields do not fit one another; names the place.
+    """
+    if not said:
+        return shape
+    found: dict[str, Any] = msgspec.to_builtins(shape)
+    both = {name: {**found.get(name, {}), **said.get(name, {})} for name in {*found, *said}}
+    return as_struct(both, RunShape, place)
+
+
+def refuse_contradictions(
+    shape: RunShape, said: Said | None, place: str, *, world_size: int, layers_seen: int
+) -> None:
+    """Refuse what the run shows to be otherwise.
+
+    Args:
+        shape: as said and found.
+        said: the fields that were written.
+        place: of the description, for the message.
+        world_size: ranks of the run.
+        layers_seen: layers that were told apart in its files; 0 where none were.
+
+    Raises:
+        ScenarioError: the degrees make another number of ranks, or there are more layers to see.
+    """
+    degrees = shape.degrees
+    if (said or {}).get("degrees") and degrees.world != world_size:
+        raise ScenarioError(
+            f"{place}, at `$.degrees`: {_product(degrees)} = {degrees.world:,} ranks, but the run "
+            f"has {world_size:,}",
+            hint="tp x cp x pp x dp is the number of ranks; say all that the trace misreads",
+        )
+    layers = shape.model.layers
+    if (said or {}).get("model", {}).get("layers") and layers and layers_seen > layers:
+        raise ScenarioError(
+            f"{place}, at `$.model.layers`: {layers:,}, but {layers_seen:,} layers are in the run",
+            hint="replay describe TRACE shows how layers were told apart",
+        )
+    if degrees.shard and degrees.dp % degrees.shard:
+        raise ScenarioError(
+            f"{place}, at `$.degrees.shard`: {degrees.shard} does not divide dp {degrees.dp}",
+            hint="groups of replicas that share state are of one size",
+        )
+
+
+def _product(degrees: Degrees) -> str:
+    factors = [(name, getattr(degrees, name)) for name in ("tp", "cp", "pp", "dp")]
+    return " x ".join(f"{name} {value}" for name, value in factors if value > 1) or "dp 1"
+
+
+def description_text(shape: RunShape, findings: Sequence[Finding]) -> str:
+    """A description to edit and give back: every field, with what it rests on above it.
+
+    Fields that are not known stand as comments.
+    """
+    why = {finding.what: finding for finding in findings}
+    lines = ["# What the run is. Edit what is misread, and give it back with --describe FILE."]
+    for section in shape.__struct_fields__:
+        lines += ["", f"{section}:"]
+        part = getattr(shape, section)
+        for name in part.__struct_fields__:
+            lines += _field(name, getattr(part, name), why.get(f"{section}.{name}"))
+    return "\n".join(lines) + "\n"
+
+
+def _field(name: str, value: object, why: Finding | None) -> list[str]:
+    lines = []
+    if why is not None:
+        mark = "  # "
+        told = f"{why.sure}: {why.evidence}"
+        lines = wrap(told, _COMMENT_WIDTH, initial_indent=mark, subsequent_indent=mark)
+    if value is None:
+        return [*lines, f"  # {name}:"]
+    return [*lines, f"  {name}: {_scalar(value)}"]
+
+
+def _scalar(value: object) -> str:
+    """As YAML reads it back; every text is quoted, which JSON's way of quoting suits."""
+    if isinstance(value, StrEnum):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return msgspec.json.encode(value).decode()

@@ -1,26 +1,211 @@
 """A task graph -> what the run is."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
 from replay.graph.arrays import TaskGraph
-from whatif.description.described import Described, Kind
-from whatif.description.file import Said
-from whatif.description.labels import unlabelled
-from whatif.models.shape import RunShape
-from whatif.parallelism import layout_of
+from whatif.description.degrees import degrees_of
+from whatif.description.described import Described, Finding, Sure
+from whatif.description.elements import elements_of, parameters_of
+from whatif.description.file import Said, refuse_contradictions, said_over
+from whatif.description.kind import kind_of
+from whatif.description.label import Labelled, label
+from whatif.description.messages import Chain, chain_of, messages_of, orders_of
+from whatif.description.micro_batches import alternations, micro_batches_of
+from whatif.description.schedule import FoundSchedule, schedule_of
+from whatif.description.stages import stage_layers_of, stages_of, whole_model
+from whatif.models.shape import Batch, Degrees, ModelShape, Options, Recompute, RunShape
+from whatif.parallelism import Layout, layout_of
+
+THE_FILE = "the description"
+LEAST_CHUNKS = 2
+"""Of layers on a stage, where the last stage feeds the first."""
 
 
-def describe(graph: TaskGraph, said: Said | None = None) -> Described:
+def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) -> Described:
     """Understand a run.
 
     Args:
         graph: of the run.
         said: what a person says of it; overrules what is found, field by field.
+        place: where that was said, for messages.
+
+    Raises:
+        ScenarioError: what is said contradicts itself or the run.
     """
-    del said
-    return Described(
-        kind=Kind.UNKNOWN,
-        shape=RunShape(),
-        layout=layout_of(graph),
-        labels=unlabelled(graph.n_tasks),
-        stage_of_rank={info.rank: 0 for info in graph.ranks},
-        stage_layers=((),),
+    layout = layout_of(graph)
+    kind, kind_finding = kind_of(graph, layout)
+    degrees = degrees_of(graph, layout, kind)
+    labelled = label(graph, layout, said)
+    pipe = _pipeline(graph, layout, degrees.degrees.pp)
+    found, findings, doubts = _shape(graph, layout, labelled, degrees.degrees, pipe)
+    found = _with_layers(
+        found, labelled, _stage_of_rank(graph, layout, pipe.chain, found.degrees.pp)
     )
+    shape = said_over(found, said, place)
+    stage_of_rank = _stage_of_rank(graph, layout, pipe.chain, shape.degrees.pp)
+    stage_layers = stage_layers_of(
+        labelled.rank_layers, stage_of_rank, shape.degrees, shape.model.layers
+    )
+    seen = sum(map(len, stage_layers)) if labelled.rank_layers else 0
+    refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
+    return Described(
+        kind=kind,
+        shape=shape,
+        layout=layout,
+        labels=whole_model(graph, labelled.labels, stage_of_rank, stage_layers),
+        stage_of_rank=stage_of_rank,
+        stage_layers=stage_layers,
+        findings=_with_said(
+            (kind_finding, *degrees.findings, *findings, *labelled.findings), found, shape
+        ),
+        doubts=(*degrees.doubts, *doubts, *labelled.doubts, *_recording_doubts(graph)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pipeline:
+    """What the messages between stages tell."""
+
+    chain: Chain | None
+    orders: Mapping[int, str]
+    """By rank in the files."""
+    chunks: int
+    schedule: FoundSchedule
+
+
+def _pipeline(graph: TaskGraph, layout: Layout, stages: int) -> _Pipeline:
+    messages = messages_of(graph, layout) if stages > 1 else []
+    chain = chain_of(messages)
+    orders = {} if chain is None else orders_of(messages, chain)
+    stage = _stage_of_rank(graph, layout, chain, stages)
+    chunks = LEAST_CHUNKS if chain is not None and chain.cyclic else 1
+    found = schedule_of(
+        {stage[rank]: order for rank, order in orders.items() if rank in stage},
+        stages,
+        chunks=chunks,
+        both_ways=chain is not None and chain.both_ways,
+    )
+    return _Pipeline(chain=chain, orders=orders, chunks=chunks, schedule=found)
+
+
+def _stage_of_rank(
+    graph: TaskGraph, layout: Layout, chain: Chain | None, stages: int
+) -> dict[int, int]:
+    told = {} if chain is None else chain.stage_of_rank
+    return stages_of([info.rank for info in graph.ranks], layout, told, stages)
+
+
+def _shape(
+    graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees, pipe: _Pipeline
+) -> tuple[RunShape, tuple[Finding, ...], tuple[str, ...]]:
+    """All that was found, put together."""
+    forwards = {rank: order.count("F") // pipe.chunks for rank, order in pipe.orders.items()}
+    count, told, doubts = micro_batches_of(
+        labelled.micro_batches, forwards, alternations(graph) if graph.steps_recorded else {}
+    )
+    model, told_model = _model(graph, layout, labelled, degrees)
+    elements, told_elements = elements_of(graph, layout)
+    schedule = pipe.schedule
+    findings = [told, *told_model, *told_elements]
+    if degrees.pp > 1:
+        findings.append(
+            _finding("options.schedule", schedule.schedule, schedule.sure, schedule.evidence)
+        )
+        if pipe.chunks > 1:
+            text = "the last stage feeds the first; two chunks a stage at least"
+            findings.append(_finding("degrees.virtual_stages", pipe.chunks, Sure.GUESSED, text))
+    recompute = Recompute.FULL if labelled.recomputed else Recompute.NONE
+    if labelled.recomputed and "options.recompute" not in {one.what for one in labelled.findings}:
+        text = "forward runs again inside backward"
+        findings.append(_finding("options.recompute", recompute, Sure.MEASURED, text))
+    shape = RunShape(
+        model=model,
+        degrees=structs.replace(degrees, virtual_stages=pipe.chunks),
+        batch=Batch(
+            micro_batches=count,
+            samples=labelled.samples,
+            sequence=None if labelled.sequence is None else labelled.sequence * degrees.cp,
+        ),
+        elements=elements,
+        options=Options(schedule=schedule.schedule, recompute=recompute),
+    )
+    return shape, tuple(findings), doubts
+
+
+def _with_layers(found: RunShape, labelled: Labelled, stage_of_rank: Mapping[int, int]) -> RunShape:
+    """The shape with the layers of all stages, where ranks tell theirs."""
+    if not labelled.rank_layers or (found.model.layers and found.degrees.pp == 1):
+        return found
+    stages = stage_layers_of(labelled.rank_layers, stage_of_rank, found.degrees, None)
+    return structs.replace(found, model=structs.replace(found.model, layers=sum(map(len, stages))))
+
+
+def _model(
+    graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees
+) -> tuple[ModelShape, tuple[Finding, ...]]:
+    """The model as labelled, its parameters by the gradients where these tell them."""
+    model = labelled.model
+    if model.parameters is not None:
+        return model, ()
+    count, findings = parameters_of(graph, layout, degrees)
+    return structs.replace(model, parameters=count), findings
+
+
+def _finding(what: str, value: object, sure: Sure, evidence: str) -> Finding:
+    return Finding(what=what, value=str(value), sure=sure, evidence=evidence)
+
+
+def _with_said(
+    findings: tuple[Finding, ...], found: RunShape, shape: RunShape
+) -> tuple[Finding, ...]:
+    """Findings, those that a person overrules replaced by what was said."""
+    given = {what: value for what, value in _fields(shape).items() if value != _fields(found)[what]}
+    kept = [
+        one
+        if one.what not in given
+        else _finding(
+            one.what,
+            given[one.what],
+            Sure.GIVEN,
+            f"the trace tells {one.value}, {one.sure}: {one.evidence}",
+        )
+        for one in findings
+    ]
+    told = {one.what for one in findings}
+    return (
+        *kept,
+        *(
+            _finding(what, value, Sure.GIVEN, "the trace does not tell it")
+            for what, value in given.items()
+            if what not in told
+        ),
+    )
+
+
+def _fields(shape: RunShape) -> dict[str, object]:
+    """`degrees.tp` and so on."""
+    return {
+        f"{section}.{name}": getattr(getattr(shape, section), name)
+        for section in shape.__struct_fields__
+        for name in getattr(shape, section).__struct_fields__
+    }
+
+
+def _recording_doubts(graph: TaskGraph) -> tuple[str, ...]:
+    """What was not recorded, and weakens all of it."""
+    doubts = []
+    if not graph.steps_recorded:
+        doubts.append("no steps are recorded: the whole recording is taken as one")
+    world = graph.world_size or len(graph.ranks)
+    if world > len(graph.ranks):
+        doubts.append(f"{len(graph.ranks):,} of {world:,} ranks are in the files")
+    tasks = graph.tasks
+    ours = np.unique(tasks.collective[(tasks.collective >= 0) & (tasks.step >= 0) & ~tasks.fixed])
+    unsized = int((graph.collectives.size_bytes[ours] < 0).sum())
+    if unsized:
+        doubts.append(f"sizes of {unsized:,} of {len(ours):,} collectives are not recorded")
+    return tuple(doubts)

@@ -175,6 +175,14 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     overlap_params: bool = True
     async_tp: bool = False
     distributed_optimizer: bool = False
+    fused_attention: bool = True
+    """Attention in one kernel that keeps no scores (arXiv:2205.14135)."""
+    logit_bytes: float | None = None
+    """Of one logit at the loss; None: what cross_entropy in fp32 needs. 4: compiled, 2: in one
+    kernel that writes the gradient where the logits were."""
+    selective_ops: bool = False
+    """Selective recomputation as torchtitan has it per operator: the outputs of attention and of
+    every second product are kept, all else is computed again."""
 
 
 class RunShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -118,6 +118,52 @@ class JitterFacts(msgspec.Struct, frozen=True, kw_only=True):
     where one of them is always slow, too."""
 
 
+class RestsOn(msgspec.Struct, frozen=True, kw_only=True):
+    """What the times of another layout rest on, in shares of its work that add up to 1."""
+
+    measured_frac: float
+    scaled_frac: float
+    """A recorded time, scaled by a model's ratio."""
+    made_frac: float
+    """By a model alone."""
+
+
+class RankMemoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of the fullest rank by part; null = not known."""
+
+    parameters_bytes: int
+    gradients_bytes: int
+    optimizer_bytes: int
+    activations_bytes: int | None
+    other_bytes: int | None
+    """Logits, gathered parameters and what backward works with."""
+    peak_bytes: int | None
+    """The most that tensors hold at once."""
+    high_bytes: int | None
+    """With all that the allocator, the driver and libraries may need beside."""
+    fits: bool | None
+    """Null: not known, or a matter of what the allocator reserves."""
+
+
+class FitsWith(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that makes a layout fit its device."""
+
+    flags: str
+    peak_bytes: int
+
+
+class MemoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory of a rank before and after another layout."""
+
+    device_bytes: int | None
+    basis: str
+    """`recorded`: the recorded peak, and the difference by formula; `formula`: both by formula."""
+    baseline: RankMemoryFacts
+    predicted: RankMemoryFacts
+    suggestions: tuple[FitsWith, ...]
+    """What would make it fit, where it does not or may not."""
+
+
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Mean step under the scenario; `low_ns <= step_ns <= high_ns`."""
 
@@ -140,6 +186,10 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     replicas. Throughput changes by `samples_factor * speedup`."""
     known_errors: tuple[str, ...] = ()
     """Of the models used, on measurements (docs/accuracy.md), one sentence each."""
+    rests_on: RestsOn | None = None
+    """Of another layout, batch or model; None without."""
+    memory: MemoryFacts | None = None
+    """Of another layout, batch or model; None without, or where nothing is known of it."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):

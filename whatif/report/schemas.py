@@ -1,4 +1,4 @@
-"""JSON Schemas that follow from the structs themselves: of scenario files and of three answers.
+"""JSON Schemas that follow from the structs themselves: of scenario files and of answers.
 
 `schema/NAME.schema.json` holds each, for editors and other programs. (`answer.schema.json` is
 written by hand, as its fields have a history.)
@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from whatif.report.description import DescribeAnswer
 from whatif.report.levers import LeversAnswer
 from whatif.report.solve import SolveAnswer
 from whatif.report.sweep import SweepAnswer
@@ -17,12 +18,14 @@ from whatif.scenario import Scenario
 FOLDER = Path(__file__).with_name("schema")
 TITLES = {
     "scenario": "What-ifs of `replay TRACE... --scenario FILE`",
+    "describe": "Answer of `replay describe TRACE... --json`",
     "levers": "Answer of `replay levers TRACE... --json`",
     "sweep": "Answer of `replay sweep TRACE... --json`",
     "solve": "Answer of `replay solve TRACE... --json`",
 }
 STRUCTS: dict[str, type[msgspec.Struct]] = {
     "scenario": Scenario,
+    "describe": DescribeAnswer,
     "levers": LeversAnswer,
     "sweep": SweepAnswer,
     "solve": SolveAnswer,

@@ -166,6 +166,8 @@ def _steps(findings: Findings) -> Iterator[str]:
                 f"{'':<9}{study.samples_factor:g} times the samples in a step: throughput "
                 f"{gain:.3g} times as high"
             )
+        if study.memory is not None and study.memory.fits is not True:
+            yield from _folded(f"{'memory':<9}", study.memory.verdict)
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
 

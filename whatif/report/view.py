@@ -35,6 +35,7 @@ from whatif.report.answer import (
     UnprofiledFacts,
 )
 from whatif.report.findings import Findings
+from whatif.report.layout import memory_facts, rests_on_facts
 from whatif.report.rates import accelerators, are_known, peak_of, rates, step_flops
 from whatif.report.reading import RunReading
 from whatif.study import Study
@@ -177,6 +178,8 @@ def _prediction(study: Study) -> Prediction:
         name=study.name,
         samples_factor=study.samples_factor,
         known_errors=study.known_errors,
+        rests_on=rests_on_facts(study.rests_on),
+        memory=memory_facts(study.memory),
     )
 
 

@@ -7,8 +7,10 @@ from replay.graph.work import KernelWork
 from whatif.description.described import Described
 from whatif.models.bound import Bound
 from whatif.models.collectives.curves import Curves
+from whatif.models.coverage import Coverage
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator
+from whatif.models.memory.told import MemoryTold
 from whatif.models.shape import RunShape
 from whatif.recorded import NOTHING_SAID, Recorded
 from whatif.topology import Topology
@@ -40,6 +42,8 @@ class Context:
     """None before the first other number of replicas."""
     before_relayout: "BeforeRelayout | None" = None
     """None before the first other layout, batch or model."""
+    relayout_follows: bool = False
+    """The next what-if of the stack is about the layout too: this one need only say its target."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
@@ -101,6 +105,14 @@ class BeforeRelayout:
     target: RunShape
     changed: TaskGraph
     """What became of it: the next what-if stands right after where it gets this very graph."""
+    made: Described
+    """Of `changed`, with its labels."""
+    pending: bool = False
+    """The target was changed and its graph is not made yet: `changed` is as before."""
+    rests_on: Coverage | None = None
+    """What the times of `changed` rest on; None where they are the recorded ones."""
+    memory: MemoryTold | None = None
+    """Of a rank; None where nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,7 @@ def model_ns(kernels: Kernels, machine: Machine) -> Float64:
 
     The level that ratios leave out: for work that nobody measured.
     """
-    compute = _reached(machine, kernels.kernel_class, kernels.dtype)
+    compute = reached_flops_per_s(machine, kernels.kernel_class, kernels.dtype)
     share = machine.shares.of(machine.architecture, Work.MEMORY)
     memory = machine.memory_bytes_per_s * share.value
     roof: Float64 = np.fmax(kernels.flops / compute, kernels.bytes / memory)
@@ -200,7 +200,7 @@ def _peaks(machine: Machine, dtype: Int8) -> Float64:
     return np.where(np.isnan(table), usual, table)[dtype]
 
 
-def _reached(machine: Machine, kernel_class: Int8, dtype: Int8) -> Float64:
+def reached_flops_per_s(machine: Machine, kernel_class: Int8, dtype: Int8) -> Float64:
     """Rate at which the architecture usually computes, FLOP/s."""
     share = _table(machine, "value")[_works(kernel_class, dtype)]
     return _peaks(machine, dtype) * share * machine.power_share
@@ -223,8 +223,8 @@ class _Roofs:
         self._work = work_ns
         self._peak = _peaks(new, after.dtype)
         self._compute = (
-            _reached(base, kernels.kernel_class, kernels.dtype),
-            _reached(new, kernels.kernel_class, after.dtype),
+            reached_flops_per_s(base, kernels.kernel_class, kernels.dtype),
+            reached_flops_per_s(new, kernels.kernel_class, after.dtype),
         )
         self._bytes = self._moved(work_ns)
         self._factor = after.bytes_factor

@@ -1,0 +1,143 @@
+"""Element types of products, parameters and gradients, and how many parameters are reduced."""
+
+import numpy as np
+
+from ingest.vocab import CollectiveKind, ElementType, KernelClass, TaskKind
+from replay.graph.arrays import Bool, Float64, TaskGraph
+from whatif.description.described import Finding, Sure
+from whatif.models.shape import Degrees, Elements
+from whatif.parallelism import REPLICATED, Axis, Layout
+
+_REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE)
+_NAMES = {
+    ElementType.FP32: "fp32",
+    ElementType.TF32: "tf32",
+    ElementType.SINGLE: "fp32",
+    ElementType.FP16: "fp16",
+    ElementType.BF16: "bf16",
+    ElementType.FP8: "fp8",
+}
+_SINGLE = ("fp32", "tf32")
+_SINGLE_BYTES = 4.0
+LITTLE_FRAC = 0.05
+"""Reductions of unknown size take less of their time: flags and norms."""
+_MOMENTS_BYTES = 8
+"""Two moments in single precision (Adam), per parameter."""
+_MASTER_BYTES = 12
+"""And a copy of the parameter in single precision."""
+
+
+def elements_of(graph: TaskGraph, layout: Layout) -> tuple[Elements, tuple[Finding, ...]]:
+    """Element types as recorded; for the rest the habits of the type of matrix products."""
+    findings: list[Finding] = []
+    product, told = _product(graph)
+    if told:
+        findings.append(_finding("elements.product", product, Sure.MEASURED, told))
+    elif not (graph.tasks.kind == TaskKind.KERNEL).any():
+        product = "fp32"
+        findings.append(_finding("elements.product", product, Sure.GUESSED, "no GPU in the run"))
+    single = product in _SINGLE
+    gradient = _usual_bytes(graph, _of_replicas(graph, layout, _REDUCTIONS))
+    parameter = _usual_bytes(graph, _of_replicas(graph, layout, (CollectiveKind.ALL_GATHER,)))
+    if gradient:
+        words = "type of what replicas reduce"
+        findings.append(_finding("elements.gradient", f"{gradient:g}", Sure.MEASURED, words))
+    if parameter:
+        words = "type of the parameters that are gathered"
+        findings.append(_finding("elements.parameter", f"{parameter:g}", Sure.MEASURED, words))
+    held = parameter or gradient or (_SINGLE_BYTES if single else Elements().parameter)
+    return (
+        Elements(
+            parameter=held,
+            gradient=gradient or (_SINGLE_BYTES if single else Elements().gradient),
+            optimizer=_MOMENTS_BYTES if held >= _SINGLE_BYTES else _MASTER_BYTES,
+            activation=_SINGLE_BYTES if single else Elements().activation,
+            product=product,
+        ),
+        tuple(findings),
+    )
+
+
+def parameters_of(
+    graph: TaskGraph, layout: Layout, degrees: Degrees
+) -> tuple[int | None, tuple[Finding, ...]]:
+    """Parameters of the whole model, by the gradients that a rank reduces in a step."""
+    shards = layout.degree(Axis.SHARDED) > 1
+    axes = (Axis.SHARDED,) if shards else REPLICATED
+    mine = _of_replicas(graph, layout, _REDUCTIONS, axes)
+    calls = graph.collectives
+    known = mine & (calls.size_bytes > 0) & (calls.item_bytes > 0)
+    unsized_ns = int(calls.transfer_ns[mine & ~known].sum())
+    if not known.any() or unsized_ns > LITTLE_FRAC * int(calls.transfer_ns[mine].sum()):
+        return None, ()
+    per_rank = _per_rank_step(graph, known)
+    if not len(per_rank):
+        return None, ()
+    shard = float(per_rank.mean())
+    count = round(shard * degrees.tp * degrees.pp)
+    words = f"a rank reduces {shard:,.0f} gradients in a step"
+    if degrees.tp * degrees.pp > 1:
+        words += f", of {degrees.tp * degrees.pp} parts of the model"
+    return count, (_finding("model.parameters", f"{count:,}", Sure.MEASURED, words),)
+
+
+def _product(graph: TaskGraph) -> tuple[str, str]:
+    """Type of the products by most of their FLOPs; of those without shapes by their number."""
+    tasks, work = graph.tasks, graph.work
+    row = work.rows_of(tasks.slice_id)
+    at = (tasks.kernel_class == KernelClass.GEMM) & (row >= 0) & (tasks.step >= 0)
+    if not at.any():
+        return Elements().product, ""
+    dtype, flops = work.dtype[row[at]], work.flops[row[at]]
+    weight = np.where(np.isfinite(flops), flops, 0.0) + 1e-6
+    by_type = np.bincount(np.maximum(dtype, 0), weight, minlength=len(ElementType))
+    by_type[ElementType.UNKNOWN] = 0.0
+    if not by_type.any():
+        return Elements().product, ""
+    best = ElementType(int(by_type.argmax()))
+    if best not in _NAMES:
+        return Elements().product, ""
+    share = by_type[best] / weight.sum()
+    return _NAMES[best], f"{share:.0%} of the work of matrix products"
+
+
+def _of_replicas(
+    graph: TaskGraph,
+    layout: Layout,
+    kinds: tuple[CollectiveKind, ...],
+    axes: tuple[Axis, ...] = REPLICATED,
+) -> Bool:
+    """Collectives of some kinds over replicas, in the steps."""
+    calls = graph.collectives
+    tasks = graph.tasks
+    ours = np.array([role.axis in axes for role in layout.roles] + [False])
+    counted = np.zeros(len(calls.kind), bool)
+    counted[tasks.collective[(tasks.collective >= 0) & (tasks.step >= 0) & ~tasks.fixed]] = True
+    found: Bool = counted & ours[calls.group] & np.isin(calls.kind, [int(kind) for kind in kinds])
+    return found
+
+
+def _usual_bytes(graph: TaskGraph, chosen: Bool) -> float | None:
+    """Bytes of an element by most of the volume; None where types are not recorded."""
+    calls = graph.collectives
+    known = chosen & (calls.item_bytes > 0) & (calls.size_bytes > 0)
+    if not known.any():
+        return None
+    volume = np.bincount(calls.item_bytes[known], calls.size_bytes[known].astype(np.float64))
+    return float(volume.argmax())
+
+
+def _per_rank_step(graph: TaskGraph, chosen: Bool) -> Float64:
+    """Elements that a rank hands in per step, of each rank that does; shape (ranks,)."""
+    tasks, calls = graph.tasks, graph.collectives
+    begun = np.flatnonzero((tasks.collective >= 0) & (tasks.step >= 0) & (tasks.rank >= 0))
+    begun = begun[chosen[tasks.collective[begun]]]
+    pairs = np.unique(np.stack([tasks.rank[begun], tasks.collective[begun]]), axis=1)
+    elements = calls.size_bytes[pairs[1]] / calls.item_bytes[pairs[1]]
+    total = np.bincount(pairs[0], elements)
+    found: Float64 = total[total > 0] / len(graph.steps)
+    return found
+
+
+def _finding(what: str, value: str, sure: Sure, evidence: str) -> Finding:
+    return Finding(what=what, value=value, sure=sure, evidence=evidence)

@@ -1,0 +1,110 @@
+"""What lies on each pipeline stage: layers, embedding, head, micro-batches in flight."""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from whatif.models.pipeline import Pipeline, held_of_stage, partition
+from whatif.models.shape import RunShape, Schedule
+from whatif.models.transformer.dims import is_known, required
+from whatif.models.transformer.parameters import (
+    Held,
+    embedding_parameters,
+    head_parameters,
+    layer_parameters,
+    total_parameters,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage, as far as memory goes."""
+
+    number: int
+    dense_layers: int
+    expert_layers: int
+    has_embedding: bool
+    has_head: bool
+    held: Held
+    """Parameters."""
+    in_flight: float
+    """Micro-batches whose activations its layers keep at once; a part where some chunks of its
+    layers keep one more than others."""
+    heads_in_flight: int
+    """Micro-batches whose logits are kept at once."""
+
+    @property
+    def layers(self) -> int:
+        """Of either kind."""
+        return self.dense_layers + self.expert_layers
+
+
+def pipeline_of(shape: RunShape) -> Pipeline:
+    """The schedule as the pipeline's model has it."""
+    degrees = shape.degrees
+    return Pipeline(
+        schedule=shape.options.schedule,
+        stages=degrees.pp,
+        micro_batches=shape.batch.micro_batches,
+        chunks=degrees.virtual_stages,
+    )
+
+
+def stages_of(shape: RunShape) -> tuple[Stage, ...]:
+    """All stages.
+
+    Raises:
+        UsageError: the number of layers is not known.
+        ScenarioError: layers or micro-batches do not divide as the schedule needs.
+    """
+    pipeline, model = pipeline_of(shape), shape.model
+    layers = int(required(model.layers, "layers"))
+    chunks = partition(layers, pipeline)
+    return tuple(_stage(shape, pipeline, number, chunks[number]) for number in range(len(chunks)))
+
+
+def _stage(
+    shape: RunShape, pipeline: Pipeline, number: int, chunks: tuple[tuple[int, ...], ...]
+) -> Stage:
+    model = shape.model
+    own = [layer for chunk in chunks for layer in chunk]
+    experts = 0
+    if model.experts is not None:
+        experts = sum(layer >= model.dense_layers for layer in own)
+    places = [pipeline.place(number, chunk) for chunk in range(len(chunks))]
+    has_embedding, has_head = 0 in places, pipeline.depth - 1 in places
+    dense = len(own) - experts
+    gpipe = pipeline.kind is Schedule.GPIPE
+    return Stage(
+        number=number,
+        dense_layers=dense,
+        expert_layers=experts,
+        has_embedding=has_embedding,
+        has_head=has_head,
+        held=_held(shape, (dense, experts), has_embedding=has_embedding, has_head=has_head),
+        in_flight=held_of_stage(pipeline, number) / len(chunks),
+        heads_in_flight=pipeline.micro_batches if gpipe else 1,
+    )
+
+
+def _held(shape: RunShape, layers: tuple[int, int], *, has_embedding: bool, has_head: bool) -> Held:
+    model = shape.model
+    dense, experts = layers
+    held = layer_parameters(model).times(dense)
+    if experts:
+        held = held + layer_parameters(model, has_experts=True).times(experts)
+    if has_embedding:
+        held = held + embedding_parameters(model)
+    if has_head:
+        held = held + head_parameters(model)
+        if model.tied and not has_embedding:
+            held = held + embedding_parameters(model)
+    return held.times(_given(shape))
+
+
+def _given(shape: RunShape) -> float:
+    """The sum that was given, over that of the formula."""
+    model = shape.model
+    if model.parameters is None or not is_known(model):
+        return 1.0
+    return model.parameters / max(total_parameters(replace(model, parameters=None)), 1.0)
