@@ -29,6 +29,7 @@ from replay.cli.cmd_serve import serve
 from replay.cli.cmd_solve import solve
 from replay.cli.cmd_sql import sql
 from replay.cli.cmd_sweep import sweep
+from replay.cli.cmd_synth import synth
 from replay.cli.cmd_tables import tables
 from replay.cli.cmd_verify import verify
 from replay.cli.cmd_whatif import whatif
@@ -47,6 +48,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("verify", verify, TyperCommand),
     ("capture", capture, ProgramCommand),
     ("export", with_what_ifs(export, several=False), StackedCommand),
+    ("synth", synth, TyperCommand),
     ("scenario", scenario, TyperCommand),
     ("ingest", ingest, TyperCommand),
     ("sql", sql, TyperCommand),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.vocab import EdgeKind, TaskKind
-from replay.graph.arrays import NONE, Bool, Edges, Int8, Int32, Int64, Tasks
+from replay.graph.arrays import NONE, Bool, Edges, Int8, Int32, Int64, TaskGraph, Tasks
 from replay.graph.scans import kahn
 
 
@@ -59,6 +59,24 @@ def by_destination(edges: EdgeList, n_tasks: int) -> Edges:
         kind=edges.kind[order],
         evidence=edges.evidence[order],
         from_start=edges.from_start[order],
+    )
+
+
+def destinations(graph: TaskGraph) -> Int64:
+    """Destination of every edge."""
+    return np.repeat(np.arange(graph.n_tasks), np.diff(graph.edges.start))
+
+
+def listed_edges(graph: TaskGraph) -> EdgeList:
+    """All edges as a list, to be chosen from and put together with others."""
+    edges = graph.edges
+    return EdgeList(
+        src=edges.src,
+        dst=destinations(graph).astype(np.int32),
+        lag_ns=edges.lag_ns,
+        kind=edges.kind,
+        evidence=edges.evidence,
+        from_start=edges.from_start,
     )
 
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from ingest.vocab import EdgeKind, Evidence, KernelClass, TaskKind
 from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Bool, Int64, TaskGraph, Tasks
-from replay.graph.csr import EdgeList, by_destination, concatenate, topological_order
+from replay.graph.csr import EdgeList, by_destination, concatenate, listed_edges, topological_order
 from replay.graph.rules.base import edge_list
-from whatif.transforms.rewire import listed_edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from msgspec import Struct
 from ingest.vocab import DEVICE_KINDS, HOST_KINDS, EdgeKind, RuntimeKind, TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+from replay.graph.csr import destinations
 from whatif.models.bound import Bound
 from whatif.models.graph_launch import LaunchCost, launch_cost
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.host_calls import SYNCHRONISE, call_kinds, device_waits
-from whatif.transforms.rewire import destinations, rewired
+from whatif.transforms.rewire import rewired
 from whatif.transforms.select import names_with
 
 SHUT_OUT = (*SYNCHRONISE, RuntimeKind.MALLOC, RuntimeKind.FREE)

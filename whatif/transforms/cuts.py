@@ -7,9 +7,9 @@ import numpy as np
 from ingest.errors import ScenarioError
 from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Int64, TaskGraph
+from replay.graph.csr import destinations
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
-from whatif.transforms.rewire import destinations
 
 NEVER_NS = int(np.iinfo(np.int64).max)
 MOST_BUCKETS = 10_000

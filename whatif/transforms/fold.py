@@ -6,9 +6,8 @@ import numpy as np
 
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, Boundaries, Int64, TaskGraph
-from replay.graph.csr import EdgeList, by_destination
+from replay.graph.csr import EdgeList, by_destination, listed_edges
 from whatif.models.bound import Bound
-from whatif.transforms.rewire import listed_edges
 
 
 def roles_kept(lateness_ns: Int64, count: int, bound: Bound) -> Int64:

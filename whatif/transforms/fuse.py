@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from ingest.vocab import EdgeKind, KernelClass, TaskKind
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+from replay.graph.csr import destinations
 from whatif.models.bound import Bound
 from whatif.models.overlap import Float64
 from whatif.transforms.base import Applied, Context, free
 from whatif.transforms.devices import computing, device_of_lane
 from whatif.transforms.host_calls import callers_of_only
-from whatif.transforms.rewire import destinations, rewired
+from whatif.transforms.rewire import rewired
 from whatif.transforms.select import is_compute, select
 
 BY_COMPUTE = (KernelClass.GEMM, KernelClass.ATTENTION, KernelClass.CONVOLUTION)

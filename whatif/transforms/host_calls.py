@@ -5,7 +5,7 @@ import numpy as np
 from ingest.normalise.classify import runtime_kinds
 from ingest.vocab import EdgeKind, LaneKind, RuntimeKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
-from whatif.transforms.rewire import destinations
+from replay.graph.csr import destinations
 
 SYNCHRONISE = (RuntimeKind.DEVICE_SYNC, RuntimeKind.STREAM_SYNC, RuntimeKind.EVENT_SYNC)
 IMPLIED = "implied wait"

@@ -6,11 +6,12 @@ import numpy as np
 from msgspec import Struct
 
 from ingest.vocab import EdgeKind, TaskKind
+from replay.engine.places import places
 from replay.graph.arrays import Bool, Int64, TaskGraph
-from replay.graph.csr import EdgeList, concatenate
+from replay.graph.csr import EdgeList, concatenate, destinations
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.devices import computing, device_of_lane, is_communication
-from whatif.transforms.rewire import NO_EDGES, destinations, edges_between, places, rewired
+from whatif.transforms.rewire import NO_EDGES, edges_between, rewired
 
 NOTHING_OVERLAPS = "no device has communication and compute on different streams"
 

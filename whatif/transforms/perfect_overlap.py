@@ -4,17 +4,12 @@ import numpy as np
 from msgspec import Struct
 
 from ingest.vocab import EdgeKind, LaneKind, TaskKind
+from replay.engine.places import places
 from replay.graph.arrays import Bool, Int64, TaskGraph
-from replay.graph.csr import EdgeList, concatenate
+from replay.graph.csr import EdgeList, concatenate, destinations
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.devices import is_communication
-from whatif.transforms.rewire import (
-    destinations,
-    edges_between,
-    places,
-    previous_in_lane,
-    rewired,
-)
+from whatif.transforms.rewire import edges_between, previous_in_lane, rewired
 from whatif.transforms.select import is_compute
 
 A_BOUND = "a bound, which no run reaches: not judged"

@@ -20,14 +20,14 @@ from replay.graph.arrays import (
     Int64,
     TaskGraph,
 )
-from replay.graph.csr import EdgeList, by_destination, concatenate, topological_order
+from replay.graph.csr import EdgeList, by_destination, concatenate, listed_edges, topological_order
 from replay.graph.rules.base import edge_list
 from whatif.transforms.base import Context
 from whatif.transforms.cuts import Cut
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
 from whatif.transforms.retime import resized_ns
-from whatif.transforms.rewire import NO_EDGES, listed_edges
+from whatif.transforms.rewire import NO_EDGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

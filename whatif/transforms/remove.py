@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from ingest.vocab import EdgeKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Edges, Int32, Int64, TaskGraph, Tasks
+from replay.graph.csr import destinations
 from whatif.transforms.base import Applied, Context, free
 from whatif.transforms.host_calls import SYNCHRONISE, call_kinds, callers_of_only
-from whatif.transforms.rewire import destinations, rewired
+from whatif.transforms.rewire import rewired
 from whatif.transforms.select import names_sync, select
 
 NO_WAITS = (

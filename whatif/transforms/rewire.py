@@ -5,9 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from ingest.vocab import EdgeKind, Evidence
-from replay.engine.run import replay
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
-from replay.graph.csr import EdgeList, by_destination, concatenate, task_label, topological_order
+from replay.graph.csr import (
+    EdgeList,
+    by_destination,
+    concatenate,
+    listed_edges,
+    task_label,
+    topological_order,
+)
 
 NO_EDGES = EdgeList(
     src=np.zeros(0, np.int32),
@@ -17,44 +23,6 @@ NO_EDGES = EdgeList(
     evidence=np.zeros(0, np.int8),
     from_start=np.zeros(0, bool),
 )
-
-
-def places(graph: TaskGraph) -> Int64:
-    """Place of every task in an order that all edges follow and that keeps to recorded starts.
-
-    A task stands where it began, or where the last of those that it waits for began, if that is
-    later. Edges that go forward in this order make no cycle with those of the graph.
-    """
-    tasks, edges = graph.tasks, graph.edges
-    nothing = np.zeros(graph.n_tasks, np.int64)
-    at_starts = replace(
-        graph,
-        tasks=replace(tasks, dur_ns=nothing, residual_ns=nothing.copy(), release_ns=tasks.ts_ns),
-        edges=replace(edges, lag_ns=np.zeros_like(edges.lag_ns)),
-    )
-    in_order = np.empty(graph.n_tasks, np.int64)
-    in_order[graph.order] = np.arange(graph.n_tasks)
-    place = np.empty(graph.n_tasks, np.int64)
-    place[np.lexsort((in_order, replay(at_starts).start_ns))] = np.arange(graph.n_tasks)
-    return place
-
-
-def destinations(graph: TaskGraph) -> Int64:
-    """Destination of every edge."""
-    return np.repeat(np.arange(graph.n_tasks), np.diff(graph.edges.start))
-
-
-def listed_edges(graph: TaskGraph) -> EdgeList:
-    """All edges as a list, to be chosen from and put together with others."""
-    edges = graph.edges
-    return EdgeList(
-        src=edges.src,
-        dst=destinations(graph).astype(np.int32),
-        lag_ns=edges.lag_ns,
-        kind=edges.kind,
-        evidence=edges.evidence,
-        from_start=edges.from_start,
-    )
 
 
 def edges_between(src: Int64, dst: Int64, kind: EdgeKind, lag_ns: Int64 | int = 0) -> EdgeList:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ingest.vocab import EdgeKind, TaskKind
 from replay.engine.run import replay
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.csr import destinations
 from replay.graph.outside import incomplete, outside_waiters
 from replay.results.metrics import step_times
 from whatif.models.bound import Bound
 from whatif.models.order_statistics import wait_ratio
 from whatif.transforms.base import with_durations
-from whatif.transforms.rewire import destinations
 
 Float64 = NDArray[np.float64]
 

@@ -1,0 +1,83 @@
+"""The step time of a shape by the models, and the factor that brings it to a measured one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ingest.errors import ScenarioError
+from whatif.models.shape import RunShape
+from whatif.synth.machine import Site
+from whatif.synth.plan import Plan
+from whatif.synth.play import play
+from whatif.synth.script import Sort
+from whatif.synth.stage import Stage
+
+AS_MODELLED: Mapping[Sort, float] = {Sort.COMPUTE: 1.0, Sort.COMMUNICATION: 1.0}
+CLOSE_FRAC = 1e-4
+MOST_TRIES = 60
+LEAST_FACTOR, MOST_FACTOR = 1 / 16, 16.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What times of kernels are multiplied with so that one measured step comes out."""
+
+    compute_factor: float
+    measured_ns: float
+    modelled_ns: float
+    """Without the factor."""
+
+    @property
+    def factors(self) -> Mapping[Sort, float]:
+        """By what a work is."""
+        return {Sort.COMPUTE: self.compute_factor, Sort.COMMUNICATION: 1.0}
+
+
+def step_ns(shape: RunShape, site: Site, factors: Mapping[Sort, float] = AS_MODELLED) -> float:
+    """Time of a step as the models tell it: kernels one after another, hosts in time.
+
+    Raises:
+        ScenarioError: the shape cannot be, or lacks sizes.
+    """
+    plan = Plan(shape, site)
+    return _played_ns(plan, factors)
+
+
+def calibrated(shape: RunShape, site: Site, measured_ns: float) -> Calibration:
+    """The factor of compute kernels with which a step of this shape takes as long as measured.
+
+    Found by bisection; collectives stay as the model has them.
+
+    Raises:
+        ScenarioError: no factor within 16 does: the row is not of this shape or machine.
+    """
+    plan = Plan(shape, site)
+    scripts = [Stage(plan, stage, brief=True).write(1) for stage in range(shape.degrees.pp)]
+
+    def lasts_ns(factor: float) -> float:
+        factors = {Sort.COMPUTE: factor, Sort.COMMUNICATION: 1.0}
+        return float(max(each.end_ns for each in play(scripts, factors, noted=False)))
+
+    low, high = LEAST_FACTOR, MOST_FACTOR
+    if not lasts_ns(low) <= measured_ns <= lasts_ns(high):
+        raise ScenarioError(
+            f"no factor of the kernels' times makes a step of {measured_ns / 1e6:,.1f} ms: the "
+            f"models say {lasts_ns(1.0) / 1e6:,.1f} ms",
+            hint="is the measured row of this model, machine and layout?",
+        )
+    for _ in range(MOST_TRIES):
+        middle = (low * high) ** 0.5
+        if lasts_ns(middle) < measured_ns:
+            low = middle
+        else:
+            high = middle
+        if high / low < 1 + CLOSE_FRAC:
+            break
+    return Calibration(
+        compute_factor=(low * high) ** 0.5, measured_ns=measured_ns, modelled_ns=lasts_ns(1.0)
+    )
+
+
+def _played_ns(plan: Plan, factors: Mapping[Sort, float]) -> float:
+    stages = range(plan.shape.degrees.pp)
+    scripts = [Stage(plan, stage, brief=True).write(1) for stage in stages]
+    return float(max(each.end_ns for each in play(scripts, factors, noted=False)))

@@ -1,0 +1,96 @@
+"""What people write to have a run made: its shape, the machine, a step that was measured."""
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from ingest.errors import ScenarioError
+from whatif.documents import as_struct, read_yaml
+from whatif.models.shape import Batch, Degrees, Elements, ModelShape, Options, RunShape
+
+
+class MachineSaid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Accelerators and their links; rates in GB/s of one accelerator and one direction."""
+
+    gpu: str
+    """As in `replay hardware`."""
+    nodes_of: int = 8
+    """Accelerators that a scale-up link joins."""
+    nvlink_gb_per_s: float | None = None
+    """None: as the catalog has it."""
+    net_gb_per_s: float | None = None
+    """Between nodes; needed where there are several."""
+    net_latency_us: float | None = None
+
+
+class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A step that was measured; what it ran with where that is not the run that is made."""
+
+    step_ms: float
+    model: ModelShape | None = None
+    degrees: Degrees | None = None
+    batch: Batch | None = None
+    elements: Elements | None = None
+    options: Options | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no clock shows."""
+        if not self.step_ms > 0:
+            raise ValueError(f"a step of {self.step_ms:g} ms")
+
+    def of(self, shape: RunShape) -> RunShape:
+        """The shape that was measured."""
+        return RunShape(
+            model=self.model or shape.model,
+            degrees=self.degrees or shape.degrees,
+            batch=self.batch or shape.batch,
+            elements=self.elements or shape.elements,
+            options=self.options or shape.options,
+        )
+
+
+class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    model: ModelShape
+    machine: MachineSaid
+    degrees: Degrees = field(default_factory=Degrees)
+    batch: Batch = field(default_factory=Batch)
+    elements: Elements = field(default_factory=Elements)
+    options: Options = field(default_factory=Options)
+    calibrate: Measured | None = None
+    """None: times are those of the models, as they are."""
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be played."""
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise ValueError(f"{self.steps} steps; 1 to {MOST_STEPS} can be made")
+
+    @property
+    def shape(self) -> RunShape:
+        """Of the run."""
+        return RunShape(
+            model=self.model,
+            degrees=self.degrees,
+            batch=self.batch,
+            elements=self.elements,
+            options=self.options,
+        )
+
+
+MOST_STEPS = 8
+
+
+def load_wanted(path: Path) -> Wanted:
+    """Read and check a file.
+
+    Raises:
+        UsageError: it cannot be read.
+        ScenarioError: it is wrong.
+    """
+    document: Any = read_yaml(path, "a run to be made")
+    if not isinstance(document, dict):
+        raise ScenarioError(f"{path}: no run", hint="fields: model, machine, degrees, batch, …")
+    return as_struct(document, Wanted, str(path))

@@ -1,0 +1,181 @@
+"""What all stages of a run share: its lines of works, its collectives, its pipeline."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ingest.errors import ScenarioError
+from whatif.models.exchanges.volume import Of, Spot, Volume, Way
+from whatif.models.pipeline import Pipeline, check, partition
+from whatif.models.places import Part, Pass
+from whatif.models.shape import RunShape
+from whatif.models.transformer.dims import expert_tensor, is_known
+from whatif.models.transformer.parameters import (
+    Held,
+    embedding_parameters,
+    head_parameters,
+    layer_parameters,
+    layers_with_experts,
+)
+from whatif.models.transformer.work import Work
+from whatif.models.volumes import volumes
+from whatif.synth.machine import Site
+from whatif.synth.operators import Operator, Shower
+from whatif.synth.order import backward, forward, recompute
+
+BOTH = (Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
+Shown = Operator | Spot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of the model: a layer, the embedding, the head."""
+
+    part: Part
+    has_experts: bool = False
+    layer: int = -1
+
+    @property
+    def kin(self) -> frozenset[Of]:
+        """Names under which its collectives are listed."""
+        if self.part is Part.LAYER:
+            return frozenset({Of.LAYER, Of.EXPERTS if self.has_experts else Of.DENSE})
+        return frozenset({Of.EMBEDDING if self.part is Part.EMBEDDING else Of.HEAD})
+
+
+class Plan:
+    """One run."""
+
+    def __init__(self, shape: RunShape, site: Site) -> None:
+        """Check it.
+
+        Raises:
+            ScenarioError: sizes are missing, or degrees do not divide.
+        """
+        _check(shape)
+        self.shape, self.site = shape, site
+        self.shower = Shower(shape, site.machine)
+        degrees = shape.degrees
+        self.pipeline = Pipeline(
+            schedule=shape.options.schedule,
+            stages=degrees.pp,
+            micro_batches=shape.batch.micro_batches,
+            chunks=degrees.virtual_stages,
+        )
+        check(self.pipeline)
+        self.chunks = partition(int(shape.model.layers or 0), self.pipeline)
+        self._lines: dict[tuple[Piece, str, tuple[Pass, ...]], tuple[Shown, ...]] = {}
+
+    @cached_property
+    def volumes(self) -> tuple[Volume, ...]:
+        """All collectives of the layout."""
+        return volumes(self.shape)
+
+    def at(self, piece: Piece, way: Way, spot: Spot) -> list[Volume]:
+        """Collectives of a part at a spot."""
+        return [
+            row
+            for row in self.volumes
+            if row.of in piece.kin and row.way is way and row.spot is spot and row.size_bytes > 0
+        ]
+
+    def forward(self, piece: Piece) -> tuple[Shown, ...]:
+        """What a part runs, forward."""
+        part, experts = piece.part, piece.has_experts
+        return self._line(
+            piece, "forward", (), lambda: forward(self.shape, part, has_experts=experts)
+        )
+
+    def recompute(self, piece: Piece) -> tuple[Shown, ...]:
+        """What it computes again."""
+        part, experts = piece.part, piece.has_experts
+        return self._line(
+            piece, "recompute", (), lambda: recompute(self.shape, part, has_experts=experts)
+        )
+
+    def backward(self, piece: Piece, wanted: tuple[Pass, ...] = BOTH) -> tuple[Shown, ...]:
+        """What it runs, backward."""
+        part, experts = piece.part, piece.has_experts
+        return self._line(
+            piece,
+            "backward",
+            wanted,
+            lambda: backward(self.shape, part, wanted, has_experts=experts),
+        )
+
+    def _line(
+        self,
+        piece: Piece,
+        what: str,
+        wanted: tuple[Pass, ...],
+        make: Callable[[], tuple[Work | Spot, ...]],
+    ) -> tuple[Shown, ...]:
+        key = (Piece(part=piece.part, has_experts=piece.has_experts), what, wanted)
+        if key not in self._lines:
+            steps = make()
+            self._lines[key] = tuple(
+                step if isinstance(step, Spot) else self.shower.show(step) for step in steps
+            )
+        return self._lines[key]
+
+    def pieces(self, stage: int, chunk: int) -> tuple[Piece, ...]:
+        """Parts of the model that a chunk of a stage holds, in order."""
+        experts_from = int(self.shape.model.layers or 0) - layers_with_experts(self.shape.model)
+        layers = tuple(
+            Piece(part=Part.LAYER, has_experts=layer >= experts_from, layer=layer)
+            for layer in self.chunks[stage][chunk]
+        )
+        place = self.pipeline.place(stage, chunk)
+        first = (Piece(part=Part.EMBEDDING),) if place == 0 else ()
+        last = (Piece(part=Part.HEAD),) if place == self.pipeline.depth - 1 else ()
+        return first + layers + last
+
+    def state(self, stage: int) -> float:
+        """Parameters whose optimizer state a rank of the stage holds."""
+        held = Held()
+        for chunk in range(self.pipeline.chunks_per_rank):
+            for piece in self.pieces(stage, chunk):
+                held = held + _held(self.shape, piece)
+        degrees, options = self.shape.degrees, self.shape.options
+        shares = degrees.zero > 0 or options.distributed_optimizer
+        shards = (degrees.shard or degrees.dp) * degrees.cp if shares else 1
+        expert_shards = max(shards // degrees.ep, 1)
+        apart = degrees.ep * expert_tensor(self.shape) * expert_shards
+        dense = held.divided / degrees.tp + held.whole
+        return dense / shards + held.routed / apart
+
+
+def _held(shape: RunShape, piece: Piece) -> Held:
+    match piece.part:
+        case Part.EMBEDDING:
+            return embedding_parameters(shape.model)
+        case Part.HEAD:
+            return head_parameters(shape.model)
+        case _:
+            return layer_parameters(shape.model, has_experts=piece.has_experts)
+
+
+def _check(shape: RunShape) -> None:
+    model, degrees, batch = shape.model, shape.degrees, shape.batch
+    if not is_known(model):
+        raise ScenarioError(
+            "the model's sizes are not said", hint="model: {layers, hidden, heads, ffn, vocab}"
+        )
+    if batch.samples is None or batch.sequence is None:
+        raise ScenarioError(
+            "the batch is not said", hint="batch: {samples: 1, sequence: 4096, micro_batches: 8}"
+        )
+    heads = model.heads or 1
+    if heads % degrees.tp:
+        raise ScenarioError(
+            f"{heads} heads do not divide by tp {degrees.tp}", hint="another tp, or other heads"
+        )
+    if model.experts is not None and model.experts % degrees.ep:
+        raise ScenarioError(
+            f"{model.experts} experts do not divide by ep {degrees.ep}", hint="another ep"
+        )
+    ranks = degrees.dp * degrees.cp * degrees.tp
+    if ranks % degrees.ep:
+        raise ScenarioError(
+            f"{ranks} ranks of a stage do not divide by ep {degrees.ep}", hint="another ep or dp"
+        )
