@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from ingest.errors import ScenarioError
 from whatif.models.memory.device import fits
-from whatif.models.memory.rank import bucket_copies
 from whatif.models.shape import Degrees, Recompute, RunShape, Schedule
 from whatif.plan.anchor import Anchor
 from whatif.plan.passes import Times
@@ -103,7 +102,7 @@ def _look_at(
         return
     enough = None
     if device_bytes is not None:
-        enough = fits(needed, device_bytes, copies_bytes=bucket_copies(shape))
+        enough = fits(needed, device_bytes)
     one = Scored(shape=shape, losses=losses, memory_bytes=needed, fits=enough)
     if enough is not False:
         found.ranked.append(one)
