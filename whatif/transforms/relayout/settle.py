@@ -13,10 +13,10 @@ from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
 from whatif.models.shape import Recompute, Schedule
-from whatif.parallelism import Axis, layout_of
+from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
-from whatif.transforms.gradients import gradient_reductions
+from whatif.transforms.gradients import REDUCTIONS
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.stage_weights import shares_of
 from whatif.transforms.relayout.structure import canonical, pipeline_of, same_structure
@@ -34,6 +34,8 @@ HALVED = (
 """Products: backward has as much to compute for their inputs as for their weights."""
 SMALL_BYTES = 1 << 20
 """Collectives of less (norms, flags, losses) carry no parameters."""
+BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
+OVER_REPLICAS = (*REPLICATED, Axis.UNCLEAR, Axis.WORLD)
 AFTER_LAST = (Part.SYNC, Part.OPTIMIZER)
 
 
@@ -47,6 +49,7 @@ def settled(tape: Tape, programs: Sequence[Program], ask: Ask) -> Tape:
     """
     if same_structure(ask.before, ask.target):
         return tape
+    tape = _with_directions(tape, programs)
     tape = without(tape, _superfluous(tape, ask))
     graph = tape.graph
     factor = _shares(tape, programs, ask)
@@ -61,6 +64,22 @@ def settled(tape: Tape, programs: Sequence[Program], ask: Ask) -> Tape:
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[changed] = np.rint(dur_ns[changed] * factor[changed]).astype(np.int64)
     return replace(tape, graph=_with_transfers(graph, dur_ns, factor))
+
+
+def _with_directions(tape: Tape, programs: Sequence[Program]) -> Tape:
+    """The tape whose segments have the directions that the programs gave their instances."""
+    segments = tape.segments
+    direction = segments.direction.copy()
+    for program in programs:
+        mine = segments.rank == program.rank
+        if program.direction is not None:
+            direction[mine] = program.direction[: int(mine.sum())]
+    of_task = np.append(direction, np.int8(Pass.NONE))[tape.segment]
+    return replace(
+        tape,
+        segments=replace(segments, direction=direction),
+        labels=replace(tape.labels, direction=of_task),
+    )
 
 
 def _direction(tape: Tape) -> Int64:
@@ -88,8 +107,8 @@ def _splits(ask: Ask) -> bool:
 def _superfluous(tape: Tape, ask: Ask) -> Bool:
     """Collectives that copies of segments have and that the new run has not."""
     gone = np.zeros(len(tape.graph.collectives.kind), bool)
-    of_state = gradient_reductions(tape.graph)
     direction, micro_batch = _of_calls(tape)
+    of_state = _reductions(tape.graph) & np.isin(direction, BACKWARDS)
     count = ask.target.batch.micro_batches
     if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < Z_SHARDED:
         ends = [count - 1]
@@ -120,6 +139,16 @@ def _of_calls(tape: Tape) -> tuple[Int64, Int64]:
     return found[0], found[1]
 
 
+def _reductions(graph: TaskGraph) -> Bool:
+    """All-reduces and reduce-scatters over replicas, or over all ranks as far as told."""
+    groups = np.array([role.axis in OVER_REPLICAS for role in layout_of(graph).roles], bool)
+    calls = graph.collectives
+    if not len(groups):
+        return np.zeros(len(calls.kind), bool)
+    found: Bool = groups[calls.group] & np.isin(calls.kind, REDUCTIONS)
+    return found
+
+
 def _gathers(graph: TaskGraph) -> Bool:
     """All-gathers of sharded parameters, which backward has of its own."""
     sharded = np.array([role.axis is Axis.SHARDED for role in layout_of(graph).roles], bool)
@@ -131,18 +160,35 @@ def _gathers(graph: TaskGraph) -> Bool:
 
 
 def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
-    """Per task after the last pass: parameters of its stage over those of the recorded rank."""
-    share = shares_of(programs, ask)
+    """Per task after the last pass: parameters of its stage over those of the recorded rank.
+
+    The work of the optimizer is scaled before, to an equal part of each stage; what a stage has
+    more or less than that is left.
+    """
     tasks, calls = tape.graph.tasks, tape.graph.collectives
-    factor = np.ones(tape.graph.n_tasks, np.float64)
-    after = np.isin(_of_segment(tape, tape.segments.part), AFTER_LAST) & (tasks.rank >= 0)
+    shares = shares_of(programs, ask)
+    size = 1 + max(shares, default=0)
+    whole, beside_mean = np.ones(size, np.float64), np.ones(size, np.float64)
+    for rank, share in shares.items():
+        whole[rank], beside_mean[rank] = share.whole, share.beside_mean
+    part = _of_segment(tape, tape.segments.part)
     small = np.append(np.abs(calls.size_bytes) < SMALL_BYTES, False)[tasks.collective]
-    moved = np.flatnonzero(after & ~(small & (tasks.collective != NONE)) & ~tasks.fixed)
-    by_rank = np.ones(1 + max((program.rank for program in programs), default=0), np.float64)
-    for rank, value in share.items():
-        by_rank[rank] = value
-    factor[moved] = by_rank[tasks.rank[moved]]
+    free = (tasks.rank >= 0) & ~tasks.fixed & ~(small & (tasks.collective != NONE))
+    moved = np.flatnonzero(np.isin(part, AFTER_LAST) & free)
+    kind = tasks.kind[moved]
+    work = np.isin(kind, _DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & _on_hosts(tape.graph))
+    scaled = (part[moved] == Part.OPTIMIZER) | (tape.labels.place[moved] == Place.OPTIMIZER)
+    of_rank = tasks.rank[moved]
+    factor = np.ones(tape.graph.n_tasks, np.float64)
+    factor[moved] = np.where(work & scaled, beside_mean[of_rank], whole[of_rank])
     return factor
+
+
+_DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
+
+
+def _on_hosts(graph: TaskGraph) -> bool:
+    return not bool((graph.tasks.kind == TaskKind.KERNEL).any())
 
 
 def _attention(tape: Tape) -> Bool:
