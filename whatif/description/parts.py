@@ -108,7 +108,7 @@ def _noise(strokes: Strokes, piece: Int64) -> Bool:
     """On the host: short things without a name that says what they do."""
     dur_ns = strokes.dur_ns[piece]
     short: Bool = dur_ns < _SHORT_FRAC * dur_ns.max(initial=0)
-    return short & (strokes.doing[piece] == Doing.OTHER) & (not strokes.on_device)
+    return np.asarray(short & (strokes.doing[piece] == Doing.OTHER) & (not strokes.on_device))
 
 
 def _by_names(strokes: Strokes, piece: Int64, layer: Int32, columns: _Columns) -> int:
