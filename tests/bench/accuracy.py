@@ -27,6 +27,7 @@ from replay.results.metrics import StepTimes
 from tests.bench import (
     accuracy_collectives,
     accuracy_kernels,
+    accuracy_memory,
     accuracy_network,
     accuracy_replicas,
     accuracy_runtime,
@@ -344,6 +345,7 @@ SECTIONS: tuple[tuple[str, Callable[[Path, str], list[str]]], ...] = (
     ("kernels", _by(accuracy_kernels.section, accuracy_kernels.figures)),
     ("replicas", _by(accuracy_replicas.section)),
     ("runtime", _by(accuracy_runtime.section)),
+    ("memory", _by(accuracy_memory.section)),
 )
 """Mark in the page, and what measures: from the shared folder and the word that names must hold."""
 

@@ -23,18 +23,18 @@ class Needed:
     """With the most that it was seen to reserve, and context and libraries."""
 
 
-def needed(peak_bytes: float, *, copies_bytes: float = 0.0) -> Needed:
-    """Of the most that tensors hold at once, and of what may or may not lie there once more."""
+def needed(peak_bytes: float, *, beside_bytes: float = 0.0) -> Needed:
+    """Of the most that tensors hold at once, and of what may lie there as well."""
     return Needed(
         low_bytes=peak_bytes * RESERVED_LOW,
         bytes=peak_bytes * RESERVED,
-        high_bytes=(peak_bytes + copies_bytes) * RESERVED_HIGH + CONTEXT_BYTES,
+        high_bytes=(peak_bytes + beside_bytes) * RESERVED_HIGH + CONTEXT_BYTES,
     )
 
 
-def fits(peak_bytes: float, device_bytes: float, *, copies_bytes: float = 0.0) -> bool | None:
+def fits(peak_bytes: float, device_bytes: float, *, beside_bytes: float = 0.0) -> bool | None:
     """Whether it does; None where that is a matter of what the allocator reserves."""
-    need = needed(peak_bytes, copies_bytes=copies_bytes)
+    need = needed(peak_bytes, beside_bytes=beside_bytes)
     if need.high_bytes <= device_bytes:
         return True
     return False if need.low_bytes > device_bytes else None

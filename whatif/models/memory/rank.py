@@ -4,7 +4,7 @@ The fullest moment is one of two: the loss of the last micro-batch in flight, wi
 and the logits; or the backward of a layer, with what it needs beside what was kept.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from whatif.models.memory.layer import saved_bytes, working_bytes
 from whatif.models.memory.stages import Stage, stages_of
@@ -41,6 +41,10 @@ class RankMemory:
     working_bytes: float
     """What backward needs beside: recomputed activations, gradients inside a layer, and of weights
     before they are added up."""
+    beside_bytes: float = 0.0
+    """No part of the peak: what would lie there as well if nothing of the loss were free again
+    before the backward of the layers, gradients were kept in buckets once more, and messages and
+    outputs of all micro-batches were kept."""
 
     @property
     def state_bytes(self) -> float:
@@ -65,25 +69,16 @@ def memory_of(shape: RunShape) -> tuple[RankMemory, ...]:
 
 
 def fullest(shape: RunShape) -> RankMemory:
-    """What the fullest rank holds.
+    """What the fullest rank holds; `beside_bytes` reach to the most that any stage may hold.
 
     Raises:
         UsageError: sizes of the model or of the batch are not known.
         ScenarioError: layers or micro-batches do not divide as the schedule needs.
     """
-    return max(memory_of(shape), key=lambda one: one.peak_bytes)
-
-
-def bucket_copies(shape: RunShape) -> float:
-    """Gradients that DistributedDataParallel keeps once more, in its buckets, if it does.
-
-    As PyTorch does unless `gradient_as_bucket_view` is set; where gradients are wider than
-    parameters they lie in one buffer that is reduced as it is (Megatron-LM).
-    """
-    each, degrees = shape.elements, shape.degrees
-    if zero_of(shape) or degrees.dp * degrees.cp == 1 or each.gradient > each.parameter:
-        return 0.0
-    return max(state_of(shape, stage).gradients_bytes for stage in stages_of(shape))
+    stages = memory_of(shape)
+    one = max(stages, key=lambda stage: stage.peak_bytes)
+    most = max(stage.peak_bytes + stage.beside_bytes for stage in stages)
+    return replace(one, beside_bytes=most - one.peak_bytes)
 
 
 def is_told(shape: RunShape) -> bool:
@@ -115,31 +110,63 @@ def _kept(shape: RunShape, stage: Stage, *, has_experts: bool) -> float:
 def _fullest(shape: RunShape, stage: Stage) -> RankMemory:
     state, activations = state_of(shape, stage), activations_of(shape, stage)
     activations += _embedded(shape, stage)
-    held_back = weight_gradients(shape, stage)
-    head = _head(shape, stage)
-    gathered = _gathered(shape, stage, backward=False)
-    at_loss = head + held_back + gathered
-    in_backward = _gathered(shape, stage, backward=True)
-    inner = _working(shape, stage) + held_back
-    if stage.has_head and at_loss >= in_backward + inner:
-        return _memory(stage, state, activations, (head, gathered, held_back))
-    return _memory(stage, state, activations, (0.0, in_backward, inner))
-
-
-def _memory(
-    stage: Stage, state: State, activations: float, moment: tuple[float, float, float]
-) -> RankMemory:
-    logits, gathered, working = moment
+    summed, head = weight_gradients(shape, stage), _head(shape, stage)
+    at_loss = _Moment(head, _gathered(shape, stage, backward=False), summed)
+    backward = _gathered(shape, stage, backward=True)
+    in_layer = _Moment(0.0, backward, _working(shape, stage) + summed)
+    peak = max((at_loss, in_layer), key=lambda one: (one.total_bytes, one.logits_bytes))
+    both = _Moment(head, backward, in_layer.working_bytes)
     return RankMemory(
         stage=stage.number,
         parameters_bytes=state.parameters_bytes,
         gradients_bytes=state.gradients_bytes,
         optimizer_bytes=state.optimizer_bytes,
         activations_bytes=activations,
-        logits_bytes=logits,
-        gathered_bytes=gathered,
-        working_bytes=working,
+        logits_bytes=peak.logits_bytes,
+        gathered_bytes=peak.gathered_bytes,
+        working_bytes=peak.working_bytes,
+        beside_bytes=both.total_bytes
+        - peak.total_bytes
+        + _bucket_copies(shape, state)
+        + _messages(shape, stage),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    logits_bytes: float
+    gathered_bytes: float
+    working_bytes: float
+
+    @property
+    def total_bytes(self) -> float:
+        return self.logits_bytes + self.gathered_bytes + self.working_bytes
+
+
+def _bucket_copies(shape: RunShape, state: State) -> float:
+    """Gradients that DistributedDataParallel keeps once more, in its buckets, if it does.
+
+    As PyTorch does unless `gradient_as_bucket_view` is set; where gradients are wider than
+    parameters they lie in one buffer that is reduced as it is (Megatron-LM).
+    """
+    each, degrees = shape.elements, shape.degrees
+    if zero_of(shape) or degrees.dp * degrees.cp == 1 or each.gradient > each.parameter:
+        return 0.0
+    return state.gradients_bytes
+
+
+def _messages(shape: RunShape, stage: Stage) -> float:
+    """Of a pipeline, as PyTorch's keeps them and Megatron-LM does not.
+
+    Room for what comes and goes of every micro-batch, and of the last stage the outputs of all,
+    which it joins at the end (torch/distributed/pipelining/stage.py).
+    """
+    if shape.degrees.pp == 1:
+        return 0.0
+    dims, each = dims_of(shape), shape.elements.activation
+    message = each * dims.whole_tokens * dims.hidden
+    logits = 2 * each * dims.tokens * dims.vocab if stage.has_head else 0.0
+    return shape.batch.micro_batches * (3 * message + logits)
 
 
 def _embedded(shape: RunShape, stage: Stage) -> float:

@@ -1,13 +1,13 @@
 """What would make a layout fit its device."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from ingest.errors import UserError
 from whatif.models.memory.device import needed
-from whatif.models.memory.rank import fullest
+from whatif.models.memory.rank import RankMemory, fullest
 from whatif.models.memory.state import zero_of
 from whatif.models.shape import Recompute, RunShape
 
@@ -15,8 +15,6 @@ DOUBLINGS = (2, 4, 8, 16, 32)
 MOST_STAGES = 64
 MOST_TP = 8
 """Tensor parallelism stays inside a node, which has eight accelerators as a rule."""
-
-Peak = Callable[[RunShape], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,49 +33,68 @@ class _Change:
     shape: RunShape
 
 
-def suggestions(shape: RunShape, device_bytes: float, peak: Peak | None = None) -> list[Suggestion]:
+def suggestions(
+    shape: RunShape, device_bytes: float, *, anchor_bytes: float = 0.0
+) -> list[Suggestion]:
     """The smallest change of each kind that fits; of several kinds together where none does alone.
 
     Args:
         shape: that does not fit.
         device_bytes: memory of the device.
-        peak: bytes of the fullest rank of a shape; None: by formula.
+        anchor_bytes: what the recorded peak has over the formula's.
 
     Raises:
-        UserError: what `peak` raises of the shape itself; of changes these are left out.
+        UserError: sizes of the model or of the batch are not known.
     """
-    by = peak or (lambda one: fullest(one).peak_bytes)
-    found = [best for kind in _KINDS if (best := _first(kind(shape), device_bytes, by)) is not None]
+    room = _Room(device_bytes, anchor_bytes)
+    found = [best for kind in _KINDS if (best := room.first(kind(shape))) is not None]
     if found:
         return found
     eased, flags = shape, list[str]()
     for kind in _KINDS:
-        last = _first(kind(eased), device_bytes, by)
+        last = room.first(kind(eased))
         if last is not None:
-            return [Suggestion(flags=" ".join((*flags, last.flags)), peak_bytes=last.peak_bytes)]
-        least = _least(kind(eased), by)
-        if least is not None and by(least.shape) < by(eased):
+            together = " ".join((*flags, last.flags))
+            return [Suggestion(flags=together, peak_bytes=last.peak_bytes)]
+        least = room.least(kind(eased))
+        if least is not None and fullest(least.shape).peak_bytes < fullest(eased).peak_bytes:
             eased, flags = least.shape, [*flags, least.flags]
     return []
 
 
-def _first(changes: Iterator[_Change], device_bytes: float, peak: Peak) -> Suggestion | None:
-    for change in changes:
-        holds = _peak(change.shape, peak)
-        if holds is not None and needed(holds).high_bytes <= device_bytes:
-            return Suggestion(flags=change.flags, peak_bytes=holds)
-    return None
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """A device and what is sure to lie there beside what formulas tell."""
+
+    device_bytes: float
+    anchor_bytes: float
+
+    def first(self, changes: Iterator[_Change]) -> Suggestion | None:
+        """The first that fits."""
+        for change in changes:
+            memory = _memory(change.shape)
+            if memory is None:
+                continue
+            peak = memory.peak_bytes + self.anchor_bytes
+            high = needed(peak, beside_bytes=memory.beside_bytes).high_bytes
+            if high <= self.device_bytes:
+                return Suggestion(flags=change.flags, peak_bytes=peak)
+        return None
+
+    def least(self, changes: Iterator[_Change]) -> _Change | None:
+        """The one that holds least."""
+        sizes = [
+            (memory.peak_bytes, change)
+            for change in changes
+            if (memory := _memory(change.shape)) is not None
+        ]
+        return min(sizes, key=lambda pair: pair[0])[1] if sizes else None
 
 
-def _least(changes: Iterator[_Change], peak: Peak) -> _Change | None:
-    sizes = [(holds, change) for change in changes if (holds := _peak(change.shape, peak))]
-    return min(sizes, key=lambda pair: pair[0])[1] if sizes else None
-
-
-def _peak(shape: RunShape, peak: Peak) -> float | None:
+def _memory(shape: RunShape) -> RankMemory | None:
     """None where the shape cannot be."""
     try:
-        return peak(shape)
+        return fullest(shape)
     except UserError:
         return None
 

@@ -23,21 +23,21 @@ class Side:
     """Logits, gathered parameters and what backward works with, at that moment."""
     peak_bytes: float | None
     """The most that tensors hold at once."""
-    copies_bytes: float = 0.0
-    """Gradients once more, where the run may keep them in buckets beside."""
+    beside_bytes: float = 0.0
+    """What may lie there as well: `RankMemory.beside_bytes`."""
 
     @property
     def needed(self) -> Needed | None:
         """Of a device; None where the peak is not known."""
         if self.peak_bytes is None:
             return None
-        return needed(self.peak_bytes, copies_bytes=self.copies_bytes)
+        return needed(self.peak_bytes, beside_bytes=self.beside_bytes)
 
     def fits(self, device_bytes: float | None) -> bool | None:
         """Whether that fits; None: not known."""
         if self.peak_bytes is None or device_bytes is None:
             return None
-        return fits(self.peak_bytes, device_bytes, copies_bytes=self.copies_bytes)
+        return fits(self.peak_bytes, device_bytes, beside_bytes=self.beside_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class MemoryTold:
         return f"fits with {', or '.join(ways)}"
 
 
-def side_of(memory: RankMemory, *, copies_bytes: float = 0.0) -> Side:
+def side_of(memory: RankMemory) -> Side:
     """By formula."""
     return Side(
         parameters_bytes=memory.parameters_bytes,
@@ -121,7 +121,7 @@ def side_of(memory: RankMemory, *, copies_bytes: float = 0.0) -> Side:
         activations_bytes=memory.activations_bytes,
         other_bytes=memory.logits_bytes + memory.gathered_bytes + memory.working_bytes,
         peak_bytes=memory.peak_bytes,
-        copies_bytes=copies_bytes,
+        beside_bytes=memory.beside_bytes,
     )
 
 

@@ -1,13 +1,12 @@
 """Whether the new layout fits the device: before and after, and what would make it fit."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ingest.errors import UserError
 from replay.graph.work import KernelWork
 from whatif.description.described import Kind
 from whatif.models.hardware import Accelerator
-from whatif.models.memory.rank import bucket_copies, fullest, is_told
+from whatif.models.memory.rank import fullest, is_told
 from whatif.models.memory.stages import stages_of
 from whatif.models.memory.state import state_of
 from whatif.models.memory.suggest import suggestions
@@ -44,7 +43,7 @@ def judged(ask: Ask, work: KernelWork, recorded: Accelerator | None) -> MemoryTo
         )
         if device is None or told.after.peak_bytes is None or told.fits:
             return told
-        ways = suggestions(ask.target, device, _peak(anchor or 0.0))
+        ways = suggestions(ask.target, device, anchor_bytes=anchor or 0.0)
         return replace(told, suggestions=tuple(ways))
     except UserError:
         return None
@@ -73,7 +72,7 @@ def _side(shape: RunShape, kind: Kind) -> Side:
     """
     is_inference = kind is Kind.INFERENCE
     if is_told(shape) and not is_inference:
-        return side_of(fullest(shape), copies_bytes=bucket_copies(shape))
+        return side_of(fullest(shape))
     states = [state_of(shape, stage) for stage in stages_of(shape)]
     largest = max(states, key=lambda state: state.total_bytes)
     return Side(
@@ -102,7 +101,3 @@ def _moved(side: Side, anchor: float | None) -> Side:
         other_bytes=side.other_bytes + anchor,
         peak_bytes=side.peak_bytes + anchor,
     )
-
-
-def _peak(anchor: float) -> Callable[[RunShape], float]:
-    return lambda shape: fullest(shape).peak_bytes + anchor
