@@ -22,6 +22,7 @@ PRODUCTS_ERROR = (
 )
 OPERATORS_ERROR = "operators of CPU runs not judged apart from their steps (docs/accuracy.md)"
 DEVICE = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
+KERNELS, OPERATORS = "kernels", "operators"
 LITTLE = 0.005
 """Share of time that is not worth a sentence."""
 
@@ -43,7 +44,7 @@ def reshaped(tape: Tape, ask: Ask) -> Part:
     scaled: Bool = ~made.factors.same
     return Part(
         tape=replace(tape, graph=with_durations(graph, dur_ns)),
-        assumptions=_told(graph, made, scaled, "kernels" if on_device else "operators"),
+        assumptions=_told(graph, made, scaled, KERNELS if on_device else OPERATORS),
         known_errors=_known_errors(made, scaled, on_device=on_device),
         scaled_ns=int(made.dur_ns[scaled].sum()),
     )
@@ -55,11 +56,16 @@ def _told(graph: TaskGraph, made: Changed, scaled: Bool, what: str) -> tuple[str
     products = scaled & (made.factors.of("scaling") == Scaling.PRODUCT)
     unplaced = scaled & made.factors.which(_is_unplaced)
     unlabelled = scaled & made.factors.which(lambda where: where.part is ModelPart.OTHER)
-    told = [
-        f"{_share(time, scaled):.0%} of the time of {what} was scaled to other sizes: products by "
-        f"tiles and waves ({_share(time, products & made.from_sizes):.0%} from recorded sizes, "
-        f"{_share(time, products & ~made.from_sizes):.0%} from the model's), others by bytes"
-    ]
+    recorded = _share(time, products & made.from_sizes)
+    modelled = _share(time, products & ~made.from_sizes & made.modelled)
+    how = (
+        f"products by tiles and waves ({recorded:.0%} from recorded sizes, {modelled:.0%} from the "
+        "model's), attention by its blocks, others by bytes"
+        if what == KERNELS
+        else "products and attention by FLOPs, others by bytes; half of what each takes beyond the "
+        "run's best rate stays"
+    )
+    told = [f"{_share(time, scaled):.0%} of the time of {what} was scaled to other sizes: {how}"]
     if _share(time, unplaced) > LITTLE:
         told.append(
             f"{_share(time, unplaced):.0%} of it has no place in a layer: taken as most {what} of "
