@@ -79,8 +79,9 @@ def sets(shared: Path) -> Iterator[tuple[str, list[Path]]]:
 
 
 WORDS = """\
-What a run is already, asked for again, and changes with their reverse, on the public sets of several
-ranks: the change of the step (0 is: to the nanosecond). What the tool refuses counts in no figure."""
+What a run is already, asked for again, and changes with their reverse, on the public sets of
+several ranks: the change of the step (0 is: to the nanosecond). What the tool refuses counts in no
+figure."""
 
 
 def section(shared: Path) -> str:
