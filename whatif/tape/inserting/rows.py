@@ -29,7 +29,7 @@ class Insertions:
     """On a stream of its own: what follows on the lane goes on, and only `waits` waits."""
     waits: Int32
     """Task that waits for it where it runs beside; -1: what follows the segment."""
-    host_ns: int
+    host_ns: Int64
     """What its launch costs the thread."""
     offset_ns: Int64 | None = None
     """Of CPU runs: it is issued so long after the start of `after`; None: at its end."""
@@ -87,7 +87,7 @@ def rows_of(graph: TaskGraph, additions: Sequence[Insertions]) -> Rows:
         transfer_ns=column("transfer_ns"),
         beside=beside,
         waits=column("waits"),
-        host_ns=np.repeat([each.host_ns for each in additions], counts)[order],
+        host_ns=column("host_ns"),
         offset_ns=np.concatenate(
             [
                 np.full(len(each.after), NONE) if each.offset_ns is None else each.offset_ns

@@ -47,6 +47,7 @@ def settled(tape: Tape, programs: Sequence[Program], ask: Ask) -> Tape:
     """
     if same_structure(ask.before, ask.target):
         return tape
+    tape = _with_directions(tape, programs)
     tape = without(tape, _superfluous(tape, ask))
     graph = tape.graph
     factor = _shares(tape, programs, ask)
@@ -61,6 +62,22 @@ def settled(tape: Tape, programs: Sequence[Program], ask: Ask) -> Tape:
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[changed] = np.rint(dur_ns[changed] * factor[changed]).astype(np.int64)
     return replace(tape, graph=_with_transfers(graph, dur_ns, factor))
+
+
+def _with_directions(tape: Tape, programs: Sequence[Program]) -> Tape:
+    """The tape whose segments have the directions that the programs gave their instances."""
+    segments = tape.segments
+    direction = segments.direction.copy()
+    for program in programs:
+        mine = segments.rank == program.rank
+        if program.direction is not None:
+            direction[mine] = program.direction[: int(mine.sum())]
+    of_task = np.append(direction, np.int8(Pass.NONE))[tape.segment]
+    return replace(
+        tape,
+        segments=replace(segments, direction=direction),
+        labels=replace(tape.labels, direction=of_task),
+    )
 
 
 def _direction(tape: Tape) -> Int64:
@@ -131,18 +148,35 @@ def _gathers(graph: TaskGraph) -> Bool:
 
 
 def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
-    """Per task after the last pass: parameters of its stage over those of the recorded rank."""
-    share = shares_of(programs, ask)
+    """Per task after the last pass: parameters of its stage over those of the recorded rank.
+
+    The work of the optimizer is scaled before, to an equal part of each stage; what a stage has
+    more or less than that is left.
+    """
     tasks, calls = tape.graph.tasks, tape.graph.collectives
-    factor = np.ones(tape.graph.n_tasks, np.float64)
-    after = np.isin(_of_segment(tape, tape.segments.part), AFTER_LAST) & (tasks.rank >= 0)
+    shares = shares_of(programs, ask)
+    size = 1 + max(shares, default=0)
+    whole, beside_mean = np.ones(size, np.float64), np.ones(size, np.float64)
+    for rank, share in shares.items():
+        whole[rank], beside_mean[rank] = share.whole, share.beside_mean
+    part = _of_segment(tape, tape.segments.part)
     small = np.append(np.abs(calls.size_bytes) < SMALL_BYTES, False)[tasks.collective]
-    moved = np.flatnonzero(after & ~(small & (tasks.collective != NONE)) & ~tasks.fixed)
-    by_rank = np.ones(1 + max((program.rank for program in programs), default=0), np.float64)
-    for rank, value in share.items():
-        by_rank[rank] = value
-    factor[moved] = by_rank[tasks.rank[moved]]
+    free = (tasks.rank >= 0) & ~tasks.fixed & ~(small & (tasks.collective != NONE))
+    moved = np.flatnonzero(np.isin(part, AFTER_LAST) & free)
+    kind = tasks.kind[moved]
+    work = np.isin(kind, _DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & _on_hosts(tape.graph))
+    scaled = (part[moved] == Part.OPTIMIZER) | (tape.labels.place[moved] == Place.OPTIMIZER)
+    of_rank = tasks.rank[moved]
+    factor = np.ones(tape.graph.n_tasks, np.float64)
+    factor[moved] = np.where(work & scaled, beside_mean[of_rank], whole[of_rank])
     return factor
+
+
+_DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
+
+
+def _on_hosts(graph: TaskGraph) -> bool:
+    return not bool((graph.tasks.kind == TaskKind.KERNEL).any())
 
 
 def _attention(tape: Tape) -> Bool:

@@ -1,6 +1,7 @@
 """Parameters of a new stage over those of the recorded rank whose lanes it has."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ingest.errors import UsageError
 from whatif.models.shape import ModelShape
@@ -15,26 +16,44 @@ from whatif.transforms.relayout.programs import stage_layers
 from whatif.transforms.relayout.structure import pipeline_of
 
 
-def shares_of(programs: Sequence[Program], ask: Ask) -> Mapping[int, float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Parameters of a new rank's stage over those of the recorded rank that it is like."""
+
+    whole: float
+    beside_mean: float
+    """The same, each over the mean of the stages of its run."""
+
+
+def shares_of(programs: Sequence[Program], ask: Ask) -> Mapping[int, Share]:
     """By new rank; what the optimizer updates, and sharded state exchanges, grows with it."""
-    described = ask.described
-    pipeline = pipeline_of(ask.target)
-    layers = stage_layers(ask)
-    recorded = [set(stage) for stage in described.stage_layers]
-    last = len(recorded) - 1
+    stages = ask.described.stage_of_rank
+    before = [
+        parameters_of(ask.before.model, layers, first=number == 0, last=number == last)
+        for last in (len(ask.described.stage_layers) - 1,)
+        for number, layers in enumerate(ask.described.stage_layers)
+    ]
+    after = _new_stages(ask)
+    mean = [sum(each) / len(each) for each in (before, after)]
     found = {}
     for program in programs:
-        chunks = range(pipeline.chunks_per_rank)
-        places = {pipeline.place(program.stage, chunk) for chunk in chunks}
-        new = parameters_of(
-            ask.target.model,
-            (layer for chunk in layers[program.stage] for layer in chunk),
-            first=0 in places,
-            last=pipeline.depth - 1 in places,
+        old = before[min(stages.get(program.like, 0), len(before) - 1)]
+        new = after[program.stage]
+        whole = new / old if old else 1.0
+        found[program.rank] = Share(
+            whole=whole, beside_mean=whole * mean[0] / mean[1] if mean[1] else 1.0
         )
-        stage = min(described.stage_of_rank.get(program.like, 0), last)
-        old = parameters_of(ask.before.model, recorded[stage], first=stage == 0, last=stage == last)
-        found[program.rank] = new / old if old else 1.0
+    return found
+
+
+def _new_stages(ask: Ask) -> list[float]:
+    pipeline = pipeline_of(ask.target)
+    found = []
+    for stage, chunks in enumerate(stage_layers(ask)):
+        places = {pipeline.place(stage, chunk) for chunk in range(pipeline.chunks_per_rank)}
+        layers = [layer for chunk in chunks for layer in chunk]
+        last = pipeline.depth - 1 in places
+        found.append(parameters_of(ask.target.model, layers, first=0 in places, last=last))
     return found
 
 

@@ -51,7 +51,7 @@ def _rows(after: list[int], transfer_us: int, **more: object) -> Insertions:
         "transfer_ns": np.full(n, transfer_us * US),
         "beside": False,
         "waits": np.full(n, -1, np.int32),
-        "host_ns": 0,
+        "host_ns": np.zeros(n, np.int64),
     }
     return Insertions(after=np.array(after, np.int32), **{**columns, **more})
 
@@ -152,7 +152,7 @@ def test_ranks_that_stand_for_groups_of_their_own_do_not_meet() -> None:
 def test_launches_cost_the_host() -> None:
     """9 us more in the first call: b and c were launched in time all the same, a was not."""
     graph, (a, _, _) = _three_kernels()
-    changed = inserted(_tape(graph), [_rows([a], 30, host_ns=9 * US)]).graph
+    changed = inserted(_tape(graph), [_rows([a], 30, host_ns=np.array([9 * US]))]).graph
     assert _step_us(changed) == _step_us(graph) + 30 + 9
 
 
