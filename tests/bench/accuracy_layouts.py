@@ -17,10 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from ingest.errors import ScenarioError
-from ingest.pipeline import IngestOptions, open_run
-from replay.graph.arrays import TaskGraph
-from replay.graph.build import build
-from replay.results.fidelity import Baseline, baseline
+from ingest.pipeline import IngestOptions
+from replay.calls.replayed import Replayed, replay_run
 from tests.bench.tables import Table
 from whatif.models.shape import Schedule
 from whatif.recorded import Recorded
@@ -195,7 +193,8 @@ def judge(shared: Path, only: str = "") -> tuple[list[Judged], list[Refused]]:
 
 
 def _judged(pair: Pair, files: tuple[Path, ...], steps_ms: dict[str, float]) -> Judged:
-    graph, base = _built(files)
+    run = _read(files)
+    graph, base = run.on(pair.base)
     found = study(graph, base, Scenario(transforms=pair.transforms, base=pair.base))
     base_ms = steps_ms[pair.run]
     factor = base_ms / found.replayed_ns
@@ -210,10 +209,8 @@ def _judged(pair: Pair, files: tuple[Path, ...], steps_ms: dict[str, float]) -> 
 
 
 @cache
-def _built(files: tuple[Path, ...]) -> tuple[TaskGraph, Baseline]:
-    with open_run(list(files), options=IngestOptions(cache=False)) as run:
-        built = build(run.store)
-    return built.graph, baseline(built.graph, built.facts)
+def _read(files: tuple[Path, ...]) -> Replayed:
+    return replay_run(files, options=IngestOptions(cache=False))
 
 
 WORDS = """\

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingest.errors import ScenarioError
-from ingest.pipeline import IngestOptions, open_run
-from replay.graph.build import build
-from replay.results.fidelity import baseline
+from ingest.pipeline import IngestOptions
+from replay.calls.replayed import replay_run
 from tests.bench.tables import Table
 from whatif.description.infer import describe
 from whatif.models.shape import RunShape
@@ -57,11 +56,9 @@ def stacks(shape: RunShape) -> Iterator[tuple[Transform, ...]]:
 
 def trips(name: str, files: list[Path]) -> Iterator[Trip]:
     """All stacks on one set."""
-    with open_run(files, options=IngestOptions(cache=False)) as run:
-        built = build(run.store)
-    base = baseline(built.graph, built.facts)
-    studies = Studies(built.graph, base)
-    for stack in stacks(describe(built.graph).shape):
+    run = replay_run(files, options=IngestOptions(cache=False))
+    studies = Studies(run.graph, run.baseline)
+    for stack in stacks(describe(run.graph).shape):
         flags = " ".join(change.flag for change in stack)
         try:
             found = studies.of(Scenario(transforms=stack), is_bounded=False)
