@@ -35,12 +35,9 @@ class Layered:
     places: tuple[Place, ...] = (Place.QKV,)
     """Kernels of a pass of a layer, of equal length."""
     builder: GraphBuilder = field(init=False)
-    where: list[tuple[Where, Place]] = field(default_factory=list)
-    segment: list[int] = field(default_factory=list)
-    rows: list[tuple[int, int, Where]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.builder = GraphBuilder(ranks=range(self.ranks))
+    where: list[tuple[Where, Place]] = field(init=False)
+    segment: list[int] = field(init=False)
+    rows: list[tuple[int, int, Where]] = field(init=False)
 
     @property
     def shape(self) -> RunShape:
@@ -53,6 +50,8 @@ class Layered:
 
     def tape(self) -> Tape:
         """The run, cut by its labels."""
+        self.builder = GraphBuilder(ranks=range(self.ranks))
+        self.where, self.segment, self.rows = [], [], []
         for step in range(self.steps):
             for where in self._order():
                 self._segments(step, where)

@@ -1,5 +1,6 @@
 """What an operator or kernel does, from its names: the stack around it, and the kernel's own."""
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
@@ -44,6 +45,8 @@ _WRAPPERS = (
     *("Torch-Compiled Region", "TorchDynamo", "Pregraph", "AOTDispatcher", "CompiledFunction"),
     *(ENGINE, "## Call", "PythonSubclass", "torch_dispatch", "CheckpointFunction"),
 )
+_HOST_CALLS = ("c10d::", "_c10d_functional::", "gloo:")
+_MESSAGES = ("c10d::send", "c10d::recv_", "gloo:send", "gloo:recv")
 _NOTHING = frozenset(
     {"as_strided", "view", "empty", "empty_strided", "empty_like", "transpose", "t", "expand"}
     | {"reshape", "_unsafe_view", "detach", "detach_", "slice", "select", "unsqueeze", "squeeze"}
@@ -57,7 +60,6 @@ _RULES: tuple[tuple[Doing, tuple[str, ...]], ...] = (
     (Doing.GRADIENT, ("split_with_sizes_copy",)),
     (Doing.OPTIMIZER, ("optimizer.step", "_fused_adam", "_fused_sgd", "multi_tensor_apply")),
     (Doing.GRADIENT, ("clip_grad", "_foreach_norm", "linalg_vector_norm", "clip_coef")),
-    (Doing.MESSAGE, ("c10d::send", "c10d::recv", "batch_isend", "batch_p2p", "nccldevkernel_send")),
     (Doing.ATTENTION, ("scaled_dot_product", "attention", "flash_attn", "flash_fwd", "flash_bwd")),
     (Doing.ATTENTION, ("fmha", "attn_fwd", "attn_bwd", "fusedattn", "paged_attn", "mha_")),
     (Doing.ROUTING, ("moe_align", "topk", "router", "permute_tokens", "unpermute", "moe_sum")),
@@ -69,6 +71,9 @@ _RULES: tuple[tuple[Doing, tuple[str, ...]], ...] = (
     (Doing.ACTIVATION, ("gelu", "silu", "swiglu", "geglu", "relu", "sigmoid", "threshold")),
 )
 """The first that has one of its words in the names of the operators or the kernel."""
+_FUSED = re.compile(r"triton_(?:poi|red|per|for)_")
+_BESIDE = (Doing.EMBEDDING, Doing.ATTENTION, Doing.LOSS, Doing.SOFTMAX)
+"""A compiler names what it fused element by element after all the operators next to it."""
 _PRODUCTS = ("mm", "addmm", "linear", "matmul", "bmm", "baddbmm", "_scaled_mm", "einsum")
 _SUMS = ("add", "add_", "dropout", "native_dropout", "sub")
 _COPIES = ("copy_", "clone", "contiguous", "cat", "to", "_to_copy", "repeat", "stack", "pad")
@@ -101,6 +106,8 @@ def doing_of(ops: tuple[str, ...], kernel: str, kernel_class: int) -> Doing:
         return Doing.MESSAGE if sends else Doing.EXCHANGE
     if not ops and not kernel:
         return Doing.NOTHING
+    if not kernel and any(name.startswith(_HOST_CALLS) for name in ops):
+        return Doing.MESSAGE if any(name in _MESSAGES for name in ops) else Doing.EXCHANGE
     shown = _by_words(" ".join(ops)) or _by_op(ops, on_device=bool(kernel))
     if shown is None and kernel_class == KernelClass.GEMM:
         return Doing.PRODUCT
@@ -110,11 +117,10 @@ def doing_of(ops: tuple[str, ...], kernel: str, kernel_class: int) -> Doing:
 
 def _by_words(text: str) -> Doing | None:
     text = text.lower()
+    fused = _FUSED.search(text) is not None
     for doing, words in _RULES:
         if any(word in text for word in words):
-            # What a compiler fused has an embedding or a sum of it among others.
-            fused = doing == Doing.EMBEDDING and "triton_" in text
-            return Doing.ELEMENTS if fused else doing
+            return Doing.ELEMENTS if fused and doing in _BESIDE else doing
     return None
 
 

@@ -38,23 +38,26 @@ class Cut:
         return len(self.start)
 
 
-def cut_layers(doing: Int8, token: Int64, product: Int64, *, backward: bool = False) -> Cut | None:
+def cut_layers(
+    doing: Int8, token: Int64, product: Int64, *, noise: Bool, count: int | None = None
+) -> Cut | None:
     """Find the layers of a pass; None where nothing repeats.
 
     Args:
         doing: of the strokes of the pass in order (of a backward pass in reverse order).
         token: equal for strokes that do the same.
         product: batch, m, n, k of each.
-        backward: the pass is a reversed backward.
+        noise: strokes that may be there or not.
+        count: layers that there must be, where they are known (of a backward).
     """
-    solid = np.flatnonzero(~np.isin(doing, _LOOSE))
+    solid = np.flatnonzero(~np.isin(doing, _LOOSE) & ~noise)
     if not len(solid):
         return None
     first, last = anchors(doing[solid], product[solid])
-    first, last = _one_per_layer(token[solid], doing[solid] == Doing.PRODUCT, first, last)
+    first, last = _one_per_layer(token[solid], doing[solid] == Doing.PRODUCT, first, last, count)
     found: tuple[Int64, int] | None
     if len(first) > 1:
-        found = _between(doing[solid], token[solid], first, last, backward=backward)
+        found = _between(doing[solid], token[solid], first, last)
     elif len(first) == 1:
         found = _alone(doing[solid], product[solid], int(first[0]), int(last[0]))
     else:
@@ -91,10 +94,13 @@ def anchors(doing: Int8, product: Int64) -> tuple[Int64, Int64]:
 
 
 def _one_per_layer(
-    token: Int64, is_product: Bool, first: Int64, last: Int64
+    token: Int64, is_product: Bool, first: Int64, last: Int64, count: int | None
 ) -> tuple[Int64, Int64]:
     """Every second or third anchor where the products between them alternate."""
     n = len(first)
+    if count and n % count == 0:
+        stride = n // count
+        return first[::stride], last[stride - 1 :: stride]
     between = [np.arange(last[k] + 1, first[k + 1]) for k in range(n - 1)]
     pieces = [tuple(token[one[is_product[one]]].tolist()) for one in between]
     for stride in range(1, _MOST_ANCHORS + 1):
@@ -106,9 +112,7 @@ def _one_per_layer(
     return first, last
 
 
-def _between(
-    doing: Int8, token: Int64, first: Int64, last: Int64, *, backward: bool
-) -> tuple[Int64, int]:
+def _between(doing: Int8, token: Int64, first: Int64, last: Int64) -> tuple[Int64, int]:
     """Begins of the layers around at least two anchors, and the end of the last."""
     before = token[: first[0]]
     behind = token[last[-1] + 1 :]
@@ -117,20 +121,33 @@ def _between(
         middle = token[last[k - 1] + 1 : first[k]]
         begin = len(middle) - _common(before[::-1], middle[::-1])
         finish = _common(behind, middle)
-        low, high = min(begin, finish), max(begin, finish)
-        starts[k] = int(last[k - 1]) + 1 + _best(doing, int(last[k - 1]) + 1, low, high, backward)
+        offset = int(last[k - 1]) + 1
+        inside = doing[offset : int(first[k])]
+        starts[k] = offset + _begin(inside, begin, finish)
     ahead = int(np.median([first[k] - starts[k] for k in range(1, len(first))]))
     after = int(np.median([starts[k + 1] - last[k] for k in range(len(first) - 1)]))
     starts[0] = max(int(first[0]) - ahead, 0)
     return np.array(starts, np.int64), min(int(last[-1]) + after, len(doing))
 
 
-def _best(doing: Int8, offset: int, low: int, high: int, backward: bool) -> int:  # noqa: FBT001
-    """Of the positions that would do, the one where a layer begins with its norm."""
-    norms = np.flatnonzero(doing[offset + low : offset + high + 1] == Doing.NORM)
-    if not len(norms):
-        return high if not backward else low
-    return low + int(norms[0])
+def _begin(doing: Int8, begin: int, finish: int) -> int:
+    """Where the layer begins between two anchors.
+
+    Args:
+        doing: of the strokes between them.
+        begin: from here on the strokes are those that lie before the first anchor.
+        finish: up to here they are those that lie behind the last one.
+
+    Where both agree on several positions, at the norm. Where they leave a gap (layers that differ)
+    it is the last norm before the products that lead to attention.
+    """
+    is_norm = doing == Doing.NORM
+    if begin <= finish:
+        norms = np.flatnonzero(is_norm[begin : finish + 1])
+        return begin + int(norms[0]) if len(norms) else finish
+    products = np.flatnonzero(doing == Doing.PRODUCT)
+    norms = np.flatnonzero(is_norm[: products[-1] if len(products) else len(doing)])
+    return int(norms[-1]) if len(norms) else begin
 
 
 def _common(left: Int64, right: Int64) -> int:

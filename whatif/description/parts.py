@@ -14,6 +14,7 @@ from whatif.models.places import Part, Pass
 
 _LEAST_TOLD = 0.5
 """Part of the time of backward whose forward operator must be known to follow those."""
+_SHORT_FRAC = 0.05
 _SOLID = (
     *(Doing.PRODUCT, Doing.ATTENTION, Doing.SOFTMAX, Doing.NORM, Doing.EMBEDDING, Doing.LOSS),
     *(Doing.ACTIVATION, Doing.SUM, Doing.ELEMENTS, Doing.ROUTING, Doing.OTHER),
@@ -89,13 +90,25 @@ def _forward(strokes: Strokes, piece: Int64, named: Named, columns: _Columns) ->
     layer = named.layer[piece]
     if (layer >= 0).any():
         return _by_names(strokes, piece, layer, columns)
-    cut = cut_layers(strokes.doing[piece], strokes.token[piece], strokes.product[piece])
+    cut = cut_layers(
+        strokes.doing[piece],
+        strokes.token[piece],
+        strokes.product[piece],
+        noise=_noise(strokes, piece),
+    )
     if cut is None:
         columns.part[piece] = Part.LAYER
         columns.layer[piece] = 0
         return 0
     _put(strokes, piece, cut, np.arange(len(cut)), columns)
     return len(cut)
+
+
+def _noise(strokes: Strokes, piece: Int64) -> Bool:
+    """On the host: short things without a name that says what they do."""
+    dur_ns = strokes.dur_ns[piece]
+    short: Bool = dur_ns < _SHORT_FRAC * dur_ns.max(initial=0)
+    return np.asarray(short & (strokes.doing[piece] == Doing.OTHER) & (not strokes.on_device))
 
 
 def _by_names(strokes: Strokes, piece: Int64, layer: Int32, columns: _Columns) -> int:
@@ -150,7 +163,10 @@ def _told_by_forward(strokes: Strokes, columns: _Columns) -> Int64 | None:
     if not known.any() or strokes.dur_ns[known].sum() < _LEAST_TOLD * whole_ns:
         return None
     stroke = np.full(len(strokes), -1, np.int64)
-    source = np.flatnonzero(np.isin(columns.direction, (Pass.FORWARD, Pass.RECOMPUTE)))
+    ahead = np.isin(columns.direction, (Pass.FORWARD, Pass.RECOMPUTE))
+    if strokes.on_device:
+        ahead &= strokes.doing != Doing.NOTHING
+    source = np.flatnonzero(ahead)
     stroke[known] = _lookup(strokes, source, strokes.forward_ns[known])
     # What is computed again stands for the forward that it repeats.
     for _ in range(2):
@@ -211,7 +227,11 @@ def _mirror(strokes: Strokes, passes: Passes, columns: _Columns) -> bool:
         layers = np.unique(columns.layer[forward][columns.layer[forward] >= 0])
         turned = piece[::-1]
         cut = cut_layers(
-            strokes.doing[turned], strokes.token[turned], strokes.product[turned], backward=True
+            strokes.doing[turned],
+            strokes.token[turned],
+            strokes.product[turned],
+            noise=_noise(strokes, turned),
+            count=len(layers),
         )
         columns.micro_batch[piece] = columns.micro_batch[forward[0]]
         if cut is None or len(layers) < 2:  # noqa: PLR2004  (one layer is all of it)

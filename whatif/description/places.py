@@ -26,6 +26,8 @@ _BY_DOING = {
     Doing.COPY: Place.RESIDUAL,
     Doing.ELEMENTS: Place.RESIDUAL,
 }
+_SURE = (Doing.NORM, Doing.ATTENTION, Doing.ACTIVATION, Doing.LOSS, Doing.EMBEDDING)
+"""What names alone tell, in either direction."""
 _FEW = 4
 """A product of which the output is this many times narrower than the model chooses experts."""
 
@@ -48,13 +50,45 @@ def places_of(strokes: Strokes, parts: Parts) -> Int8:
     place[embeds] = Place.EMBEDDING
     follows = (parts.of_forward >= 0) & ~forward
     follows &= ~np.isin(place, (Place.COMMUNICATION, Place.GRADIENT))
+    follows &= ~np.isin(strokes.doing, _SURE) & (place[parts.of_forward] != Place.UNKNOWN)
     place[follows] = place[parts.of_forward[follows]]
+    _by_dims(strokes, parts, place)
     outside = parts.part == Part.OPTIMIZER
     place[outside & (place != Place.COMMUNICATION)] = Place.OPTIMIZER
     late = np.isin(parts.part, (Part.SYNC, Part.ENTRY, Part.EXIT, Part.OTHER))
     place[late & ~np.isin(place, (Place.COMMUNICATION, Place.GRADIENT))] = Place.UNKNOWN
     place[(parts.part == Part.SYNC) & (place == Place.UNKNOWN)] = Place.GRADIENT
+    # Memory that a kernel wants cleared is cleared just before it.
+    clears = np.flatnonzero((strokes.doing[:-1] == Doing.NOTHING) & strokes.on_device)
+    for at in clears[::-1]:
+        place[at] = place[at + 1]
     return place
+
+
+def _by_dims(strokes: Strokes, parts: Parts, place: Int8) -> None:
+    """Products of a backward without recorded forward: by the forward product of those dims.
+
+    Of y = x w, (m, n, k), the gradient of x is (m, k, n) and that of w (n, k, m) or (k, n, m).
+    Where two places have such dims it is the one of the product before it.
+    """
+    product = strokes.product
+    inside = np.isin(parts.part, (Part.LAYER, Part.HEAD)) & (strokes.doing == Doing.PRODUCT)
+    inside &= product.all(axis=1)
+    ahead = np.flatnonzero(inside & (parts.direction == Pass.FORWARD) & (place != Place.UNKNOWN))
+    back = np.flatnonzero(inside & (parts.direction == Pass.BACKWARD) & (parts.of_forward < 0))
+    if not len(ahead) or not len(back):
+        return
+    told = np.unique(np.column_stack([product[ahead], place[ahead]]), axis=0)
+    meant: dict[tuple[int, ...], set[int]] = {}
+    for batch, m, n, k, where in told.tolist():
+        for dims in ((batch, m, k, n), (batch, n, k, m), (batch, k, n, m)):
+            meant.setdefault(dims, set()).add(where)
+    before = int(Place.UNKNOWN)
+    for at, dims in zip(back.tolist(), map(tuple, product[back].tolist()), strict=True):
+        choice = meant.get(dims)
+        if choice:
+            before = before if before in choice else min(choice)
+            place[at] = before
 
 
 def _groups(strokes: Strokes, parts: Parts) -> list[Int64]:

@@ -146,6 +146,8 @@ def _tokens(graph: TaskGraph, task: Int64, stacks: Stacks, doing: Int8, product:
     """Equal where the operator, its product and what it does are; names of kernels may differ."""
     op = stacks.own[task]
     name = np.where(op >= 0, op, graph.tasks.name[task] + len(graph.names) + 1)
+    compiled = np.array([one.startswith("triton_") for one in graph.names] + [False], bool)
+    name = np.where(compiled[op] & (op >= 0), -1, name)
     keys = np.column_stack([name, doing, product])
     _, token = np.unique(keys, axis=0, return_inverse=True)
     found: Int64 = token.ravel().astype(np.int64)

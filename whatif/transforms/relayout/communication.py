@@ -18,13 +18,12 @@ from whatif.transforms.relayout.exchanges.axes import (
     Change,
     along_of,
     changes,
-    ranks_along,
 )
 from whatif.transforms.relayout.exchanges.inside import Site, inside
-from whatif.transforms.relayout.exchanges.links import Links, links_of, runs_on_hosts
+from whatif.transforms.relayout.exchanges.links import Links, links_of
 from whatif.transforms.relayout.exchanges.resize import resized
 from whatif.transforms.relayout.exchanges.state import state
-from whatif.transforms.relayout.exchanges.units import BACKWARDS, units_of
+from whatif.transforms.relayout.exchanges.units import units_of
 from whatif.transforms.relayout.parts import Ask, Part
 
 _MEGA = 1e6
@@ -44,10 +43,7 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
         return Part(tape=tape)
     found = changes(ask.before, ask.target)
     along = along_of(tape.graph, ask.described.layout, ask.before)
-    groups = tuple(
-        ranks_along(ask.target, change.along, change.after) for change in found if change.after > 1
-    )
-    links = links_of(tape.graph, ask.context, groups, on_host=runs_on_hosts(tape.graph))
+    links = links_of(tape.graph, ask.context)
     staying = [change for change in found if change.stays]
     kept = resized(tape.graph, ask, along, staying, links.context)
     leaving = _of_axes(along, [change.along for change in found if change.leaves])
@@ -59,7 +55,7 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
         assumptions=(
             *_gone_told(leaving, found),
             *_come_told(additions),
-            *(links.told if additions or staying else ()),
+            *(links.told if additions else ()),
             *kept.assumptions,
             *_models_told(additions, links),
         ),
@@ -145,37 +141,3 @@ ABSOLUTE_ERROR = (
     "transfers that were not recorded: by the model alone, whose range for them holds nine of ten "
     "public sweeps"
 )
-
-
-def once_per_step(tape: Tape, ask: Ask) -> Tape:
-    """Exchanges of gradients that run once per step are left with the last micro-batch only.
-
-    A recorded micro-batch that exchanged them may stand for several of the new step.
-    """
-    if ask.target.degrees.zero > 1 or ask.target.batch.micro_batches == 1:
-        return tape
-    along = along_of(tape.graph, ask.described.layout, ask.before)
-    exchanges = _of_axes(along, STATE) | _put_in(tape, ask)
-    tasks, segment = tape.graph.tasks, tape.segment
-    mine = np.flatnonzero((tasks.collective >= 0) & (segment >= 0) & (tasks.rank >= 0))
-    mine = mine[exchanges[tasks.collective[mine]]]
-    of = tape.segments
-    backward = np.isin(of.direction[segment[mine]], [int(way) for way in BACKWARDS])
-    mine = mine[backward & (of.micro_batch[segment[mine]] >= 0)]
-    early = of.micro_batch[segment[mine]] < ask.target.batch.micro_batches - 1
-    gone = np.zeros(len(exchanges), bool)
-    gone[tasks.collective[mine[early]]] = True
-    return without(tape, gone) if gone.any() else tape
-
-
-def _put_in(tape: Tape, ask: Ask) -> Bool:
-    """Collectives of shards and replicas that were put in: groups behind the recorded ones."""
-    recorded = len(ask.described.layout.roles)
-    new = np.array(
-        [
-            number >= recorded and group.description in STATE
-            for number, group in enumerate(tape.graph.groups)
-        ],
-        bool,
-    )
-    return new[tape.graph.collectives.group] if len(new) else np.zeros(0, bool)

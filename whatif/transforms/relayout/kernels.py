@@ -6,7 +6,7 @@ import numpy as np
 
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
-from replay.graph.work import Float64
+from replay.graph.work import Float64, KernelWork
 from whatif.models.places import Part as ModelPart
 from whatif.models.places import Place
 from whatif.tape.segments import Tape
@@ -22,6 +22,7 @@ PRODUCTS_ERROR = (
 )
 OPERATORS_ERROR = "operators of CPU runs not judged apart from their steps (docs/accuracy.md)"
 DEVICE = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
+KERNELS, OPERATORS = "kernels", "operators"
 LITTLE = 0.005
 """Share of time that is not worth a sentence."""
 
@@ -41,11 +42,32 @@ def reshaped(tape: Tape, ask: Ask) -> Part:
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[made.task] = made.dur_ns
     scaled: Bool = ~made.factors.same
+    changed = replace(with_durations(graph, dur_ns), work=_work(graph, made))
     return Part(
-        tape=replace(tape, graph=with_durations(graph, dur_ns)),
-        assumptions=_told(graph, made, scaled, "kernels" if on_device else "operators"),
+        tape=replace(tape, graph=changed),
+        assumptions=_told(graph, made, scaled, KERNELS if on_device else OPERATORS),
         known_errors=_known_errors(made, scaled, on_device=on_device),
         scaled_ns=int(made.dur_ns[scaled].sum()),
+    )
+
+
+def _work(graph: TaskGraph, made: Changed) -> KernelWork:
+    """What kernels compute and move, as the next what-if and utilisation find it."""
+    work = graph.work
+    row = work.rows_of(graph.tasks.slice_id[made.task])
+    seen = row >= 0
+    row, size = row[seen], made.factors.of("size")[seen]
+    flops, moved, operands = work.flops.copy(), work.bytes.copy(), work.operand_bytes.copy()
+    flops[row] *= size
+    moved[row] *= size
+    operands[row] *= size
+    tiles = work.tiles.copy()
+    tiles[row] = np.where(tiles[row] > 0, np.maximum(np.rint(tiles[row] * size), 1), tiles[row])
+    product = work.product.copy()
+    if len(product) and made.product_after is not None:
+        product[row] = made.product_after[seen]
+    return replace(
+        work, flops=flops, bytes=moved, operand_bytes=operands, tiles=tiles, product=product
     )
 
 
@@ -55,11 +77,16 @@ def _told(graph: TaskGraph, made: Changed, scaled: Bool, what: str) -> tuple[str
     products = scaled & (made.factors.of("scaling") == Scaling.PRODUCT)
     unplaced = scaled & made.factors.which(_is_unplaced)
     unlabelled = scaled & made.factors.which(lambda where: where.part is ModelPart.OTHER)
-    told = [
-        f"{_share(time, scaled):.0%} of the time of {what} was scaled to other sizes: products by "
-        f"tiles and waves ({_share(time, products & made.from_sizes):.0%} from recorded sizes, "
-        f"{_share(time, products & ~made.from_sizes):.0%} from the model's), others by bytes"
-    ]
+    recorded = _share(time, products & made.from_sizes)
+    modelled = _share(time, products & ~made.from_sizes & made.modelled)
+    how = (
+        f"products by tiles and waves ({recorded:.0%} from recorded sizes, {modelled:.0%} from the "
+        "model's), attention by its blocks, others by bytes"
+        if what == KERNELS
+        else "products and attention by FLOPs, others by bytes; half of what each takes beyond the "
+        "run's best rate stays"
+    )
+    told = [f"{_share(time, scaled):.0%} of the time of {what} was scaled to other sizes: {how}"]
     if _share(time, unplaced) > LITTLE:
         told.append(
             f"{_share(time, unplaced):.0%} of it has no place in a layer: taken as most {what} of "

@@ -4,8 +4,8 @@
 
 The overhead is that of an empty kernel. What a kernel took longer than the model gives it is slack:
 of kernels that fill the device it follows the ratio (their code reaches less of the roof), of
-smaller ones it is latency and stays, by how much of the device they fill (`FILLING_BYTES`, or the
-waves of a product's tiles).
+smaller ones it is latency and stays, by how much of the device they fill: what moves as much as
+the memory does in `moved.RAMP_S` half fills it, a product by its tiles.
 """
 
 from dataclasses import dataclass
@@ -32,8 +32,6 @@ from whatif.transforms.relayout.product_sizes import BATCH, K, M, N, ProductSize
 from whatif.transforms.relayout.sizes import Sizes, known_dims
 from whatif.transforms.shards import SHORTEST_KERNEL_NS
 
-FILLING_BYTES = 1e6
-"""Half of the slack of a kernel that moves so much is latency."""
 TILE = 128.0
 
 
@@ -48,6 +46,8 @@ class Changed:
     """Products whose sizes the trace has."""
     modelled: Bool
     """Whose ratio a model gave; others follow their FLOPs or bytes."""
+    product_after: Int64 | None = None
+    """Batch, m, n, k of recorded products afterwards, zeros of others; shape (tasks, 4)."""
 
 
 def kernels_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
@@ -67,6 +67,7 @@ def kernels_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
         factors=factors,
         from_sizes=kernels.product.recorded,
         modelled=~np.isnan(kernels.before_ns),
+        product_after=kernels.product.recorded_after,
     )
 
 
@@ -155,7 +156,7 @@ class _Kernels:
         size = self._bytes[rows]
         self.before_ns[rows] = moved.time_ns(size, machine)
         self._after_ns[rows] = moved.time_ns(size * self._size()[rows], machine)
-        self._fill[rows] = size / (size + FILLING_BYTES)
+        self._fill[rows] = size / (size + moved.ramp_bytes(machine))
 
     def _model_products(self, machine: Machine) -> None:
         known = ~np.isnan(self.product.before).any(axis=1)

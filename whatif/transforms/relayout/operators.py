@@ -1,11 +1,12 @@
 """Times of the operators of a run without device, whose sizes another layout changes.
 
-    new = dispatch + bytes / rate + (measured - dispatch - bytes / rate) * FLOPs ratio
+    new = dispatch + best * ratio + slack * ((1 - STAYS) * ratio + STAYS)
 
-for products, whose weights are read, or their gradients written, however many tokens there are;
-other operators follow their bytes beyond the dispatch. Dispatch and rate are the run's own: the
-shortest operators, and the bytes per second of those that only move. In a range they move at the
-rate of the slowest of these, or weights cost nothing.
+The dispatch is what the shortest operators take. The best is an operator's FLOPs (of products and
+attention) or bytes at the best rate that operators of the run reach; what it took longer is slack:
+in part its own way of computing, which follows the ratio of sizes, in part what does not depend on
+tokens (weights read into caches, pages of gradients that are made anew). One run does not tell the
+two apart: half of each is taken, and the range holds all of either.
 """
 
 import json
@@ -15,24 +16,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.vocab import KernelClass, TaskKind
-from replay.graph.arrays import NONE, Int8, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int8, Int64, TaskGraph
 from replay.graph.work import Float64
 from whatif.models.bound import Bound
 from whatif.tape.segments import Tape
 from whatif.transforms.base import free
-from whatif.transforms.relayout.factors import Scaling, factor_of
+from whatif.transforms.relayout.factors import factor_of
 from whatif.transforms.relayout.grouped import factors_of
 from whatif.transforms.relayout.measured import Changed
 from whatif.transforms.relayout.parts import Ask
-from whatif.transforms.relayout.product_sizes import BATCH, K, M, N, product_sizes
 from whatif.transforms.relayout.sizes import Sizes
 
 ITEM_BYTES = 4.0
 """Of an element on a CPU: single precision."""
-DISPATCH_PERCENTILE = 5.0
-MOST_FIXED = 0.5
-"""Of an operator's time that is taken as its weights', at most."""
-SLOWEST_PERCENTILE, USUAL_PERCENTILE = 10.0, 50.0
+STAYS = 0.5
+"""Of slack."""
+DISPATCH_PERCENTILE, BEST_PERCENTILE = 5.0, 90.0
+COMPUTING = (KernelClass.GEMM, KernelClass.ATTENTION)
 CLASSES = (
     ("scaled_dot_product", KernelClass.ATTENTION),
     ("adam", KernelClass.OPTIMIZER),
@@ -46,6 +46,8 @@ CLASSES = (
     ("embedding", KernelClass.EMBEDDING),
 )
 """What an operator does, by the first word that its name holds; others move their tensors."""
+BACKWARD_FLOPS = 2.5
+"""Of attention, over those of forward."""
 
 
 def operators_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
@@ -57,23 +59,16 @@ def operators_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
     factors = factors_of(
         tape, task, operators.kernel_class, ask.before.model, lambda each: factor_of(each, sizes)
     )
-    product = product_sizes(factors, operators.product, ask.before)
-    measured = tasks.dur_ns[task].astype(float)
     bound = ask.context.bound
     names = {Bound.NOMINAL: "size", Bound.LOW: "low", Bound.HIGH: "high"}
-    size = factors.of(names[bound])
-    dispatch = np.minimum(measured, operators.dispatch_ns(measured))
-    work = measured - dispatch
-    is_product = (factors.of("scaling") == Scaling.PRODUCT) & ~np.isnan(product.before).any(axis=1)
-    rate = operators.bytes_per_ns(measured, bound)
-    of_products = _products_ns(work, product.before, product.after, rate)
-    new = dispatch + np.where(is_product, of_products, work * size)
+    new = operators.scaled_ns(tasks.dur_ns[task], factors.of(names[bound]), bound)
+    computes = np.isin(operators.kernel_class, COMPUTING)
     return Changed(
         task=task,
-        dur_ns=np.where(factors.same, tasks.dur_ns[task], np.rint(new)).astype(np.int64),
+        dur_ns=np.where(factors.same, tasks.dur_ns[task], new),
         factors=factors,
-        from_sizes=product.recorded & is_product,
-        modelled=is_product,
+        from_sizes=computes & (operators.amount > 0),
+        modelled=np.zeros(len(task), bool),
     )
 
 
@@ -82,49 +77,42 @@ class _Operators:
     """Columns with one row per task."""
 
     kernel_class: Int8
-    product: Int64
-    """Batch, m, n, k; zeros where it is none. Shape (tasks, 4)."""
-    bytes: Float64
-    """Of its inputs; NaN where not recorded."""
+    amount: Float64
+    """FLOPs of products and attention, bytes of the inputs of others; NaN where not recorded."""
 
-    def dispatch_ns(self, measured_ns: Float64) -> float:
-        """What any operator takes."""
-        return float(np.percentile(measured_ns, DISPATCH_PERCENTILE)) if len(measured_ns) else 0.0
+    def scaled_ns(self, measured_ns: Int64, ratio: Float64, bound: Bound) -> Int64:
+        """Times with sizes that many times as large."""
+        if not len(measured_ns):
+            return measured_ns
+        measured = measured_ns.astype(float)
+        dispatch = np.minimum(measured, np.percentile(measured, DISPATCH_PERCENTILE))
+        work = measured - dispatch
+        slack = np.maximum(work - self._best_ns(work), 0.0)
+        if bound is Bound.NOMINAL:
+            stays = STAYS * slack
+        else:
+            grows = (ratio > 1.0) == (bound is Bound.HIGH)
+            stays = np.where(grows, 0.0, slack)
+        new: Int64 = np.rint(dispatch + stays + (work - stays) * ratio).astype(np.int64)
+        return new
 
-    def bytes_per_ns(self, measured_ns: Float64, bound: Bound) -> float:
-        """Rate of operators that only move; infinite where nothing tells, or weights are free."""
-        moves = (self.kernel_class == KernelClass.OTHER) & (self.bytes > 0)
-        if bound is Bound.HIGH or not moves.any():
-            return math.inf
-        rates = self.bytes[moves] / np.maximum(measured_ns[moves], 1.0)
-        usual = bound is Bound.NOMINAL
-        return float(np.percentile(rates, USUAL_PERCENTILE if usual else SLOWEST_PERCENTILE))
-
-
-def _products_ns(work: Float64, before: Float64, after: Float64, rate: float) -> Float64:
-    """Products: their bytes at the rate, the rest by FLOPs."""
-    moved = np.minimum(_bytes(before) / rate, MOST_FIXED * work)
-    grown = _bytes(after) / np.maximum(_bytes(before), 1.0)
-    ratio = after.prod(axis=1) / np.maximum(before.prod(axis=1), 1.0)
-    new: Float64 = moved * grown + (work - moved) * ratio
-    return new
-
-
-def _bytes(sizes: Float64) -> Float64:
-    m, n, k = sizes[:, M], sizes[:, N], sizes[:, K]
-    moved: Float64 = sizes[:, BATCH] * (m * k + k * n + m * n) * ITEM_BYTES
-    return moved
+    def _best_ns(self, work: Float64) -> Float64:
+        """Each at the best rate of its kind; all of its time where its amount is not known."""
+        best = work.copy()
+        computes = np.isin(self.kernel_class, COMPUTING)
+        for chosen in (computes, ~computes):
+            known: Bool = chosen & (self.amount > 0) & (work > 0)
+            if known.any():
+                rates = self.amount[known] / work[known]
+                best[known] = self.amount[known] / np.percentile(rates, BEST_PERCENTILE)
+        return np.minimum(best, work)
 
 
 def _operators(graph: TaskGraph, task: Int64) -> _Operators:
     names = np.array([int(_class_of(name)) for name in graph.names], np.int8)
     shape = _shapes_of(graph, task)
-    told = [_told(*each) for each in graph.scopes.shapes]
-    products = np.array([each[0] for each in told] + [(0, 0, 0, 0)], np.int64)
-    sizes = np.array([each[1] for each in told] + [math.nan])
-    return _Operators(
-        kernel_class=names[graph.tasks.op[task]], product=products[shape], bytes=sizes[shape]
-    )
+    amounts = np.array([*(_amount(*each) for each in graph.scopes.shapes), math.nan])
+    return _Operators(kernel_class=names[graph.tasks.op[task]], amount=amounts[shape])
 
 
 def _shapes_of(graph: TaskGraph, task: Int64) -> Int64:
@@ -140,29 +128,35 @@ def _class_of(name: str) -> KernelClass:
     return next((found for word, found in CLASSES if word in plain), KernelClass.OTHER)
 
 
-def _told(name: str, dims: str) -> tuple[tuple[int, int, int, int], float]:
-    """Product and bytes of the inputs of an operator, from its recorded shapes."""
+def _amount(name: str, dims: str) -> float:
+    """FLOPs or bytes of an operator from the shapes of its inputs; NaN where these are not told."""
     try:
         shapes = [each for each in json.loads(dims) if _is_shape(each)]
     except ValueError:
-        return (0, 0, 0, 0), math.nan
-    moved = ITEM_BYTES * sum(math.prod(each) for each in shapes)
-    return _product(name.rpartition("::")[2], shapes), moved or math.nan
+        return math.nan
+    kind = _class_of(name)
+    if kind is KernelClass.GEMM:
+        return _flops_of_product(name.rpartition("::")[2], shapes)
+    if kind is KernelClass.ATTENTION:
+        return _flops_of_attention(name, shapes)
+    return ITEM_BYTES * sum(math.prod(each) for each in shapes) or math.nan
 
 
 def _is_shape(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, int) for each in value)
 
 
-def _product(name: str, shapes: list[list[int]]) -> tuple[int, int, int, int]:
-    """Batch, m, n, k of matrix operators; zeros of others."""
+def _flops_of_product(name: str, shapes: list[list[int]]) -> float:
     wide = [each for each in shapes if len(each) > 1]
     if len(wide) < 2:  # noqa: PLR2004  (two operands)
-        return (0, 0, 0, 0)
-    if name == "linear":
-        (*rows, k), (n, _) = wide[0], wide[1][:2]
-        return (1, math.prod(rows), n, k)
-    if name in ("mm", "addmm", "bmm", "baddbmm"):
-        left, right = wide[-2:]
-        return (math.prod(left[:-2]), left[-2], right[-1], left[-1])
-    return (0, 0, 0, 0)
+        return math.nan
+    left, right = wide[:2] if name == "linear" else wide[-2:]
+    return 2.0 * math.prod(left) * (right[0] if name == "linear" else right[-1])
+
+
+def _flops_of_attention(name: str, shapes: list[list[int]]) -> float:
+    wide = [each for each in shapes if len(each) > 2]  # noqa: PLR2004  (heads, rows, width)
+    if len(wide) < 2:  # noqa: PLR2004  (queries and keys)
+        return math.nan
+    queries, keys = wide[:2]
+    return 4.0 * math.prod(queries) * keys[-2] * (BACKWARD_FLOPS if "backward" in name else 1.0)

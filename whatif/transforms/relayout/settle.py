@@ -13,10 +13,10 @@ from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
 from whatif.models.shape import Recompute, Schedule
-from whatif.parallelism import Axis, layout_of
+from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
-from whatif.transforms.gradients import gradient_reductions
+from whatif.transforms.gradients import REDUCTIONS
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.stage_weights import shares_of
 from whatif.transforms.relayout.structure import canonical, pipeline_of, same_structure
@@ -34,6 +34,8 @@ HALVED = (
 """Products: backward has as much to compute for their inputs as for their weights."""
 SMALL_BYTES = 1 << 20
 """Collectives of less (norms, flags, losses) carry no parameters."""
+BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
+OVER_REPLICAS = (*REPLICATED, Axis.UNCLEAR, Axis.WORLD)
 AFTER_LAST = (Part.SYNC, Part.OPTIMIZER)
 
 
@@ -105,8 +107,8 @@ def _splits(ask: Ask) -> bool:
 def _superfluous(tape: Tape, ask: Ask) -> Bool:
     """Collectives that copies of segments have and that the new run has not."""
     gone = np.zeros(len(tape.graph.collectives.kind), bool)
-    of_state = gradient_reductions(tape.graph)
     direction, micro_batch = _of_calls(tape)
+    of_state = _reductions(tape.graph) & np.isin(direction, BACKWARDS)
     count = ask.target.batch.micro_batches
     if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < Z_SHARDED:
         ends = [count - 1]
@@ -135,6 +137,16 @@ def _of_calls(tape: Tape) -> tuple[Int64, Int64]:
         value[tasks.collective[transfer]] = _of_segment(tape, column)[transfer]
         found.append(value)
     return found[0], found[1]
+
+
+def _reductions(graph: TaskGraph) -> Bool:
+    """All-reduces and reduce-scatters over replicas, or over all ranks as far as told."""
+    groups = np.array([role.axis in OVER_REPLICAS for role in layout_of(graph).roles], bool)
+    calls = graph.collectives
+    if not len(groups):
+        return np.zeros(len(calls.kind), bool)
+    found: Bool = groups[calls.group] & np.isin(calls.kind, REDUCTIONS)
+    return found
 
 
 def _gathers(graph: TaskGraph) -> Bool:

@@ -7,11 +7,12 @@ import numpy as np
 
 from ingest.errors import ScenarioError
 from replay.graph.arrays import NONE, Int64
-from whatif.models.exchanges.volume import Of, Spot, Volume, Way
+from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass, Place
+from whatif.parallelism import REPLICATED, Axis
 from whatif.tape.inserting.rows import Insertions
 from whatif.tape.segments import Tape
-from whatif.transforms.relayout.exchanges.axes import Change, rows_along
+from whatif.transforms.relayout.exchanges.axes import STATE, Change, members, rows_along
 from whatif.transforms.relayout.exchanges.links import Links
 from whatif.transforms.relayout.exchanges.units import FORWARDS, Units
 from whatif.transforms.relayout.parts import Ask
@@ -19,6 +20,13 @@ from whatif.transforms.relayout.parts import Ask
 LAUNCH_NS = 20_000
 """What a thread spends on one more collective: an operator of PyTorch from Python (facts: about
 20 us) with its launch."""
+_AXES = {
+    Along.TENSOR: (Axis.TENSOR,),
+    Along.CONTEXT: (Axis.CONTEXT,),
+    Along.EXPERT: (Axis.EXPERT,),
+    Along.SHARDS: (*REPLICATED, Axis.CONTEXT),
+    Along.REPLICAS: (*REPLICATED, Axis.CONTEXT),
+}
 _PART = {
     Of.EMBEDDING: Part.EMBEDDING,
     Of.HEAD: Part.HEAD,
@@ -67,8 +75,8 @@ class Site:
         Where the axis is new each recorded rank stands for a communicator of its own.
         """
         rank = self.units.rank[units].astype(np.int64)
-        if change.before > 1:
-            rank = self._replica(rank)
+        if self._is_recorded(change):
+            rank = self._without_axis(rank, change.along)
         columns = np.stack(
             [
                 rank,
@@ -83,10 +91,24 @@ class Site:
         found: Int64 = key.ravel().astype(np.int64)
         return found
 
-    def _replica(self, rank: Int64) -> Int64:
-        """Ranks of one pipeline stage have one number."""
-        stages = self.ask.described.stage_of_rank
-        return np.array([stages.get(int(each), 0) for each in rank], np.int64)
+    def _is_recorded(self, change: Change) -> bool:
+        """Several of the recorded ranks may be members."""
+        if change.along not in STATE:
+            return change.before > 1
+        return any(members(self.ask.before, along) > 1 for along in STATE)
+
+    def _without_axis(self, rank: Int64, along: Along) -> Int64:
+        """Equal for ranks that differ in their place along the axis only."""
+        described = self.ask.described
+        left_out = _AXES[along]
+        numbers: dict[tuple[object, ...], int] = {}
+        of_rank = {}
+        for each in np.unique(rank).tolist():
+            places = described.layout.coordinates.get(each, {})
+            rest = sorted((axis, place) for axis, place in places.items() if axis not in left_out)
+            key = (described.stage_of_rank.get(each, 0), *rest)
+            of_rank[each] = numbers.setdefault(key, len(numbers))
+        return np.array([of_rank[each] for each in rank.tolist()], np.int64)
 
 
 def inside(site: Site, change: Change) -> Iterator[Insertions]:

@@ -1,6 +1,6 @@
 """Over which links the collectives of a new layout run, and how long each takes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,23 +10,23 @@ from ingest.vocab import CollectiveKind, TaskKind
 from replay.graph.arrays import Float64, Group, Int64, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import gloo
-from whatif.models.bound import Bound
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
 from whatif.models.exchanges.volume import Along
 from whatif.models.shape import RunShape
 from whatif.topology import spread
 from whatif.transforms.base import Context
-from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S
 from whatif.transforms.relayout.exchanges.axes import ranks_along
 from whatif.transforms.retime import calls_of, with_rate_of_hosts
 
-USUAL_NIC_FACTOR = {Bound.NOMINAL: 1.0, Bound.LOW: 2.0, Bound.HIGH: 0.5}
-"""The range of an assumed network: clouds sell half of it, and the next generation has twice."""
 CALIBRATION_LIMITS = (1 / 3, 3.0)
 """A recorded call that is further from the model was held up by something else."""
 LEAST_TELLING_BYTES = 1 << 20
 """Calls that move less tell of latencies, not of what most of the bytes take."""
+
+
+_WORD = {Along.SHARDS: "shard", Along.REPLICAS: "data"}
+"""What frameworks call such communicators, by which their use is understood."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,36 +98,26 @@ class Links:
     def group(self, shape: RunShape, along: Along, size: int) -> Group:
         """A communicator of the new layout."""
         return Group(
-            name=f"{along} ({size} ranks)",
+            name=f"{_WORD.get(along, along)} of {size}",
             ranks=ranks_along(shape, along, size),
             size=size,
             backend="cpu:gloo" if self.on_host else "nccl",
-            description=str(along),
+            description=_WORD.get(along, str(along)),
         )
 
 
-def links_of(
-    graph: TaskGraph, context: Context, groups: tuple[tuple[int, ...], ...], *, on_host: bool
-) -> Links:
-    """The machine after the change.
+def links_of(graph: TaskGraph, context: Context) -> Links:
+    """The links of the new layout.
 
     Args:
         graph: of the recorded run.
-        context: the machine; `machine.known` has filled it.
-        groups: ranks of the new communicators.
-        on_host: collectives run over the network of the hosts (gloo).
-
-    Raises:
-        ScenarioError: communicators reach over nodes, and the network between them is not known.
+        context: the machine, with what the new ranks need of it.
     """
-    if on_host:
+    if _runs_on_hosts(graph):
         known = with_rate_of_hosts(graph, context)
         return Links(context=known, on_host=True, told=_hosts_told(known))
-    known, told = with_network(context, groups)
-    inside, between = _calibration(graph, known)
-    return Links(
-        context=known, on_host=False, inside_factor=inside, between_factor=between, told=told
-    )
+    inside, between = _calibration(graph, context)
+    return Links(context=context, on_host=False, inside_factor=inside, between_factor=between)
 
 
 def _hosts_told(context: Context) -> tuple[str, ...]:
@@ -135,37 +125,6 @@ def _hosts_told(context: Context) -> tuple[str, ...]:
     if rate is None:
         return ("network between hosts: as fast as a core sends (--base-net RATE tells its rate)",)
     return (f"network between hosts: {Rate(BytesPerSecond(rate), None).understood}",)
-
-
-def with_network(
-    context: Context, groups: tuple[tuple[int, ...], ...]
-) -> tuple[Context, tuple[str, ...]]:
-    """The machine with a network between nodes, where communicators reach over several.
-
-    Raises:
-        ScenarioError: that network is not known, nor the kind of node.
-    """
-    nodes = max(
-        (len(np.unique(context.places.domain_of(np.array(ranks, np.int64)))) for ranks in groups),
-        default=1,
-    )
-    if nodes == 1:
-        return context, ()
-    told = f"communicators reach over {nodes} nodes: {context.places.told}"
-    if context.links.nic_bytes_per_s is not None:
-        return context, (told,)
-    usual = USUAL_NIC_BYTES_PER_S.get(context.device.architecture if context.device else "")
-    if usual is None:
-        raise ScenarioError(
-            f"communicators reach over {nodes} nodes, and the network between them is not known",
-            hint="--base-net RATE tells it (400Gbps), or --gpus-per-node N if they share a node",
-        )
-    rate = BytesPerSecond(usual * USUAL_NIC_FACTOR[context.bound])
-    shown = Rate(BytesPerSecond(usual), None).understood
-    assumed = (
-        f"network between nodes: {shown} per GPU, one direction (usual; --base-net RATE tells)"
-    )
-    return replace(context, fabric=replace(context.links, nic_bytes_per_s=rate)), (told, assumed)
 
 
 def _calibration(graph: TaskGraph, context: Context) -> tuple[float, float]:
@@ -188,6 +147,6 @@ def _calibration(graph: TaskGraph, context: Context) -> tuple[float, float]:
     return factors[0], factors[1]
 
 
-def runs_on_hosts(graph: TaskGraph) -> bool:
+def _runs_on_hosts(graph: TaskGraph) -> bool:
     """Computation and collectives of the run are on hosts."""
     return not (graph.tasks.kind == TaskKind.KERNEL).any()

@@ -33,14 +33,15 @@ def resized(
         ask: before and after.
         along: per collective, its axis.
         staying: axes whose collectives stay.
-        context: the machine after the change.
+        context: the machine, with what the new ranks need of it.
     """
     target = graph
     for change in staying:
         target = _with_change(target, ask, along, change)
     if target is graph:
         return Resized(graph=graph, scaled_ns=0)
-    moved = retimed(graph, replace(ask.context, anchor=None), context, changed=target)
+    now = replace(context, anchor=None)
+    moved = retimed(graph, now, now, changed=target)
     changed = moved.graph.tasks.dur_ns != graph.tasks.dur_ns
     changed &= graph.tasks.kind == TaskKind.TRANSFER
     return Resized(

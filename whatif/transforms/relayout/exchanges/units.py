@@ -45,6 +45,8 @@ class Units:
     """Per place of the line: its unit; -1 outside."""
     lane: Int32
     """Per place of the line."""
+    of_step: Int32
+    """Per place of the line."""
     on_host: bool
 
     def __len__(self) -> int:
@@ -71,24 +73,22 @@ class Units:
         return self.previous(at)
 
     def following(self, at: Int64) -> Int64:
-        """Task behind each place of the line; -1 at the end of a rank."""
-        return self._beside(at, 1)
+        """Task behind each place of the line; -1 at the end of a step of a rank."""
+        behind = np.minimum(at + 1, max(len(self.line) - 1, 0))
+        same = (behind > at) & (self.lane[behind] == self.lane[at])
+        same &= self.of_step[behind] == self.of_step[at]
+        return np.where(same, self.line[behind], NONE)
 
     def previous(self, at: Int64) -> Int64:
-        """Task before each place of the line, or that one where a rank begins with it."""
-        found = self._beside(at, -1)
-        return np.where(found >= 0, found, self.line[at])
+        """Task before each place of the line, or that one where a step of a rank begins with it."""
+        before = np.maximum(at - 1, 0)
+        same = (self.lane[before] == self.lane[at]) & (self.of_step[before] == self.of_step[at])
+        return np.where(same, self.line[before], self.line[at])
 
     def end_of(self, units: Int64, places: Sequence[Place]) -> Int64:
         """Place in the line of what `behind` finds."""
         found = self._ends(units, places, last=True)
         return np.where(found >= 0, found, self.last[units])
-
-    def _beside(self, at: Int64, by: int) -> Int64:
-        other = at + by
-        inside = (other >= 0) & (other < len(self.line))
-        other = np.clip(other, 0, max(len(self.line) - 1, 0))
-        return np.where(inside & (self.lane[other] == self.lane[at]), self.line[other], NONE)
 
     def _ends(self, units: Int64, places: Sequence[Place], *, last: bool) -> Int64:
         """First or last place in the line of some places of each unit; -1 where there is none."""
@@ -144,6 +144,7 @@ def units_of(tape: Tape) -> Units:
         place=tape.labels.place[line].astype(np.int32),
         of_unit=of_unit,
         lane=tasks.lane[line],
+        of_step=tasks.step[line],
         on_host=on_host,
     )
 
