@@ -10,7 +10,7 @@ from replay.graph.arrays import TaskGraph
 from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.base import Context
-from whatif.transforms.registry import Transform
+from whatif.transforms.registry import RELAYOUTS, Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +25,20 @@ class Changed:
     known_errors: tuple[str, ...] = ()
     no_effect: tuple[str, ...] = ()
 
-    def by(self, transform: Transform) -> "Changed":
+    def by(self, transform: Transform, *, relayout_follows: bool = False) -> "Changed":
         """With one more what-if on top.
+
+        Args:
+            transform: what-if.
+            relayout_follows: it is about the layout, and so is the next: that one makes the graph
+                for both.
 
         Raises:
             ScenarioError: it does not fit the run, or makes times that no schedule holds.
         """
+        context = replace(self.context, relayout_follows=relayout_follows)
         with np.errstate(invalid="ignore"):  # a time that runs over is refused just below
-            applied = transform.apply(self.graph, self.context)
+            applied = transform.apply(self.graph, context)
         _refuse_absurd_times(applied.graph, transform)
         more = replace(
             self,
@@ -66,6 +72,12 @@ def _with(told: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*told, *more)))
 
 
+def _relayout_follows(scenario: Scenario, number: int) -> bool:
+    """The what-if of that number, from 1, and the next are about the layout."""
+    both = scenario.transforms[max(number - 1, 0) : number + 1]
+    return number > 0 and len(both) > 1 and all(isinstance(one, RELAYOUTS) for one in both)
+
+
 class Stacking:
     """Applies scenarios to one graph.
 
@@ -89,12 +101,16 @@ class Stacking:
             zip(scenario.transforms, self._last.transforms, strict=False),
         )
         is_same_machine = scenario.base == self._last.base
-        layers = self._layers[: len(list(alike)) + 1] if is_same_machine else []
+        n_alike = len(list(alike)) if is_same_machine else 0
+        if _relayout_follows(scenario, n_alike) != _relayout_follows(self._last, n_alike):
+            n_alike -= 1
+        layers = self._layers[: n_alike + 1] if is_same_machine else []
         self._last, self._layers = Scenario(), []
         if not layers:
             context = Context(bound=self._bound, recorded=scenario.base)
             layers = [Changed(graph=self._graph, context=context)]
-        for transform in scenario.transforms[len(layers) - 1 :]:
-            layers.append(layers[-1].by(transform))
+        for number, transform in enumerate(scenario.transforms[len(layers) - 1 :], len(layers)):
+            follows = _relayout_follows(scenario, number)
+            layers.append(layers[-1].by(transform, relayout_follows=follows))
         self._last, self._layers = scenario, layers
         return layers[-1]

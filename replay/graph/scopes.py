@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
+Int8 = NDArray[np.int8]
+Bool = NDArray[np.bool_]
 
 ABSENT = -1
+OPERATOR, ANNOTATION, MODULE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +38,14 @@ class Scopes:
     """Stack around the forward operator whose gradient it computes; -1."""
     forward_ns: Int64
     """Start of that operator after the run's origin; -1."""
+    again: Bool
+    """A forward operator is around it inside the autograd engine: activations computed again."""
     parent: Int32
     """Of the tree, one row per node: the node around it; -1 at the top."""
     name: Int32
     """Per node: its name, into the graph's names."""
+    kind: Int8
+    """Per node: OPERATOR, ANNOTATION or MODULE."""
     shapes: tuple[tuple[str, str], ...]
     """Distinct operators with their `Input Dims` as recorded (JSON)."""
     mark_rank: Int32
@@ -75,8 +82,10 @@ def _nothing() -> Scopes:
         shape=small(),
         forward_node=small(),
         forward_ns=whole(),
+        again=np.empty(0, bool),
         parent=small(),
         name=small(),
+        kind=np.empty(0, np.int8),
         shapes=(),
         mark_rank=small(),
         mark_name=small(),

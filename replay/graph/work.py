@@ -1,6 +1,6 @@
 """What kernels compute and move, by row of the store: what shapes, names and grids tell of it."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,17 @@ class KernelWork:
     """ElementType of what a matrix kernel multiplies, of another kernel's first tensor."""
     tiles: Int64
     """Blocks of output that a matrix product is cut into."""
+    product: Int64 = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    """Batch, m, n, k of the product that a matrix kernel computes; shape (kernels, 4), zeros where
+    its operands were not recorded. No rows: of nothing known."""
     peak_bytes: int = UNKNOWN
     """The most that the allocator held on one device at any time of the recording."""
     memory_bytes: int = UNKNOWN
     """Memory of one recorded device."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for column in fields(self):
+            value = getattr(self, column.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
@@ -59,6 +62,7 @@ def _nothing() -> KernelWork:
         operand_bytes=real.copy(),
         dtype=np.empty(0, np.int8),
         tiles=whole.copy(),
+        product=np.zeros((0, 4), np.int64),
     )
 
 

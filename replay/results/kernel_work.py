@@ -42,6 +42,7 @@ def find_kernel_work(store: Store, names: tuple[str, ...], facts: GraphFacts) ->
         operand_bytes=np.where(matrix, operands * share, np.nan),
         dtype=_dtypes(found["name_id"].astype(np.int64), names, of_shape, at),
         tiles=_tiles(found["name_id"].astype(np.int64), names, of_shape, at),
+        product=_products(of_shape, at, matrix),
         peak_bytes=int(memory["peak_bytes"][0]),
         memory_bytes=int(memory["memory_bytes"][0]),
     )
@@ -82,6 +83,13 @@ def _dtypes(name: Int64, names: tuple[str, ...], of_shape: list[Operands], at: I
     shortened = (recorded == ElementType.SINGLE) & np.isin(named, _SHORTENED)
     dtype: Int8 = np.where(shortened | (recorded == ElementType.UNKNOWN), named, recorded)
     return dtype
+
+
+def _products(of_shape: list[Operands], at: Int64, matrix: Bool) -> Int64:
+    """Batch, m, n and k of the product that each matrix kernel computes; shape (kernels, 4)."""
+    table = np.array([(*one.product, one.inner) for one in of_shape], np.int64).reshape(-1, 4)
+    product: Int64 = np.where(matrix[:, None], table[at], 0)
+    return product
 
 
 def _tiles(name: Int64, names: tuple[str, ...], of_shape: list[Operands], at: Int64) -> Int64:

@@ -102,6 +102,8 @@ class Operands:
     dtype: ElementType = ElementType.UNKNOWN
     product: tuple[int, int, int] = (0, 0, 0)
     """Batch, rows and columns of the output of a matrix product."""
+    inner: int = 0
+    """Length over which a matrix product sums."""
 
 
 NOT_KNOWN = Operands()
@@ -167,6 +169,7 @@ def operands_of(name: str, dims: str, types: str) -> Operands:
         operand_bytes=sum(tensor.bytes for tensor in operands[:2]),
         dtype=operands[0].dtype,
         product=call.product,
+        inner=tensors[at].shape[-1] if any(call.product) else 0,
     )
 
 

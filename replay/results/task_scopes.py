@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from ingest.store import Store
-from replay.graph.arrays import Bool, Int32, Int64, TaskGraph
+from replay.graph.arrays import Bool, Int8, Int32, Int64, TaskGraph
 from replay.graph.facts import GraphFacts
-from replay.graph.scopes import ABSENT, Scopes
+from replay.graph.scopes import ABSENT, ANNOTATION, MODULE, OPERATOR, Scopes
 
 SQL = Path(__file__).parent / "sql"
 
-_OP, _ANNOTATION, _PYTHON = 0, 1, 2
+_OP, _ANNOTATION, _PYTHON = OPERATOR, ANNOTATION, MODULE
 _MODULE = "nn.Module: "
 _STEP = "ProfilerStep#"
+_ENGINE = "autograd::engine::evaluate_function"
 _COMMUNICATION = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:")
 TELLING = frozenset(
     {"mm", "addmm", "bmm", "baddbmm", "addmm_", "baddbmm_", "_scaled_mm", "_addmm_activation"}
@@ -32,7 +33,7 @@ def find_scopes(store: Store, graph: TaskGraph, facts: GraphFacts) -> Scopes:
     params: dict[str, object] = {"trace_ids": [file.trace_id for file in facts.files]}
     rows = _rows(store, params, graph.names)
     ops = _ops(store, params, rows)
-    found = _walk(rows, ops, _telling(rows, graph.names))
+    found = _walk(rows, ops, _telling(rows, graph.names), _engine(rows, graph.names))
     wanted, row = _wanted(store, params, graph, rows)
     marked = _marks(rows, graph.names)
     forward = np.where(row >= 0, found.forward[row], ABSENT)
@@ -44,8 +45,10 @@ def find_scopes(store: Store, graph: TaskGraph, facts: GraphFacts) -> Scopes:
         shape=_at(ops.shape, found.told[row]),
         forward_node=_at(found.node, forward),
         forward_ns=np.where(forward >= 0, rows.ts_ns[forward], ABSENT),
+        again=(row >= 0) & found.again[row],
         parent=found.parent,
         name=found.name,
+        kind=found.kind,
         shapes=tuple(zip(shapes["name"].tolist(), shapes["dims"].tolist(), strict=True)),
         mark_rank=rows.rank[marked].astype(np.int32),
         mark_name=rows.name[marked].astype(np.int32),
@@ -87,6 +90,8 @@ class _Ops:
     shape: Int64
     forward: Int64
     """Row of the operator whose gradient the row computes; -1."""
+    makes: Bool
+    """It has a gradient of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +102,10 @@ class _Found:
     op: Int64
     told: Int64
     forward: Int64
+    again: Bool
     parent: Int32
     name: Int32
+    kind: Int8
 
 
 def _rows(store: Store, params: dict[str, object], names: tuple[str, ...]) -> _Rows:
@@ -141,7 +148,9 @@ def _ops(store: Store, params: dict[str, object], rows: _Rows) -> _Ops:
     numbered = known & (seq >= 0)
     made, by = _pairs(rows, row[numbered], seq[numbered], thread[numbered])
     forward[made] = by
-    return _Ops(shape=shape, forward=forward)
+    makes = np.zeros(len(rows.slice_id), bool)
+    makes[row[numbered & (thread == 0)]] = True
+    return _Ops(shape=shape, forward=forward, makes=makes)
 
 
 def _pairs(rows: _Rows, row: Int64, seq: Int64, thread: Int64) -> tuple[Int64, Int64]:
@@ -197,40 +206,54 @@ def _tells(name: str) -> bool:
     return short in TELLING or "attention" in short or "attn" in short
 
 
-def _walk(rows: _Rows, ops: _Ops, telling: Bool) -> _Found:
+def _engine(rows: _Rows, names: tuple[str, ...]) -> Bool:
+    """Rows of nodes that the autograd engine runs."""
+    runs = np.array([one.startswith(_ENGINE) for one in names] + [False], bool)
+    found: Bool = (rows.category == _OP) & runs[rows.name]
+    return found
+
+
+def _walk(rows: _Rows, ops: _Ops, telling: Bool, engine: Bool) -> _Found:
     """From the outermost rows inwards: what each row takes over from the one around it."""
     n = len(rows.slice_id)
     node, op, shaped = (np.full(n, ABSENT, np.int64) for _ in range(3))
     told, forward = shaped.copy(), ops.forward.copy()
-    tree: dict[tuple[int, int], int] = {}
+    backward, again = engine.copy(), np.zeros(n, bool)
+    tree: dict[tuple[int, int, int], int] = {}
     order = np.argsort(rows.depth[:-1], kind="stable")
     bounds = np.flatnonzero(np.diff(rows.depth[order])) + 1
     for mine in np.split(order, bounds):
         around = rows.parent[mine]
         node[mine] = node[around]
         named = mine[rows.names_something[mine]]
-        node[named] = _numbered(tree, node[named], rows.name[named])
+        node[named] = _numbered(tree, node[named], rows.name[named], rows.category[named])
         is_op = rows.category[mine] == _OP
         op[mine] = np.where(is_op, mine, op[around])
         shaped[mine] = np.where(ops.shape[mine] >= 0, mine, shaped[around])
         tells = telling[mine] & (ops.shape[mine] >= 0)
         told[mine] = np.where(tells, mine, told[around])
         forward[mine] = np.where(forward[mine] >= 0, forward[mine], forward[around])
-    pairs = np.array(list(tree), np.int32).reshape(-1, 2)
+        backward[mine] |= backward[around]
+        again[mine] = (again[around] | (ops.makes[mine] & backward[around])) & ~engine[mine]
+    nodes = np.array(list(tree), np.int32).reshape(-1, 3)
     return _Found(
         node=node,
         op=op,
         told=np.where(told >= 0, told, shaped),
         forward=forward,
-        parent=pairs[:, 0].copy(),
-        name=pairs[:, 1].copy(),
+        again=again,
+        parent=nodes[:, 0].copy(),
+        name=nodes[:, 1].copy(),
+        kind=nodes[:, 2].astype(np.int8),
     )
 
 
-def _numbered(tree: dict[tuple[int, int], int], parent: Int64, name: Int64) -> Int64:
-    """Node of each (node around, name), new ones at the end of the tree."""
-    pairs, place = np.unique(np.stack([parent, name]), axis=1, return_inverse=True)
-    number = [tree.setdefault((a, b), len(tree)) for a, b in pairs.T.tolist()]
+def _numbered(
+    tree: dict[tuple[int, int, int], int], parent: Int64, name: Int64, kind: Int64
+) -> Int64:
+    """Node of each (node around, name, kind), new ones at the end of the tree."""
+    keys, place = np.unique(np.stack([parent, name, kind]), axis=1, return_inverse=True)
+    number = [tree.setdefault((a, b, c), len(tree)) for a, b, c in keys.T.tolist()]
     return np.array(number, np.int64)[place.ravel()]
 
 

@@ -1,13 +1,28 @@
 """The door: where every task of a run belongs, and the model that it computes."""
 
+import re
 from dataclasses import dataclass, field
 
-from replay.graph.arrays import TaskGraph
+import numpy as np
+
+from ingest.vocab import CollectiveKind
+from replay.graph.arrays import NONE, Int8, TaskGraph
 from whatif.description.described import Finding
+from whatif.description.doing import Doing
 from whatif.description.file import Said
-from whatif.description.labels import Labels, unlabelled
+from whatif.description.labels import Labels
+from whatif.description.model import told_of_model
+from whatif.description.named import named_layers
+from whatif.description.parts import Parts, parts_of
+from whatif.description.passes import RECEIVES, SENDS, passes_of
+from whatif.description.places import places_of
+from whatif.description.spread import spread
+from whatif.description.strokes import Strokes, strokes_of
+from whatif.models.places import Pass
 from whatif.models.shape import ModelShape
-from whatif.parallelism import Layout
+from whatif.parallelism import Axis, Layout
+
+_SEND = re.compile(r"^c10d::send$|^gloo:send$|Send(?!Recv)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +38,8 @@ class Labelled:
     sequence: int | None = None
     """Tokens of a sample, as one rank sees them."""
     rank_layers: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Layers that each rank in the files computes, in its own count from 0, in order."""
+    """Layers that each rank in the files computes, in its own count from 0 (or as FSDP names
+    them); empty where none were told apart."""
     recomputed: bool = False
     """Forward runs again inside backward."""
     findings: tuple[Finding, ...] = ()
@@ -38,5 +54,48 @@ def label(graph: TaskGraph, layout: Layout, said: Said | None = None) -> Labelle
         layout: what its communicators are for.
         said: what a person says of the run.
     """
-    del layout, said
-    return Labelled(labels=unlabelled(graph.n_tasks))
+    del said
+    ranks = []
+    evidence: dict[int, str] = {}
+    for strokes in strokes_of(graph):
+        named = named_layers(graph, strokes)
+        passes = passes_of(strokes, named.layer, _messages(graph, layout, strokes))
+        parts = parts_of(strokes, passes, named)
+        ranks.append((strokes, parts, places_of(strokes, parts)))
+        evidence[strokes.rank] = named.evidence
+    told = told_of_model(graph, layout, ranks)
+    return Labelled(
+        labels=spread(graph, ranks),
+        model=told.model,
+        micro_batches={strokes.rank: parts.passes for strokes, parts, _ in ranks},
+        samples=told.samples,
+        sequence=told.sequence,
+        rank_layers={strokes.rank: parts.layers for strokes, parts, _ in ranks},
+        recomputed=any((parts.direction == Pass.RECOMPUTE).any() for _, parts, _ in ranks),
+        findings=told.findings,
+        doubts=_doubts([(strokes, parts) for strokes, parts, _ in ranks]),
+    )
+
+
+def _messages(graph: TaskGraph, layout: Layout, strokes: Strokes) -> Int8:
+    """SENDS or RECEIVES of strokes between stages of a pipeline; 0 of others."""
+    found = np.where(strokes.doing == Doing.MESSAGE, np.int8(RECEIVES), np.int8(0))
+    names = np.array([_SEND.search(name) is not None for name in graph.names] + [False], bool)
+    found[(found > 0) & names[graph.tasks.name[strokes.task]]] = SENDS
+    if not strokes.on_device or not found.any():
+        return found
+    at = np.maximum(strokes.collective, 0)
+    found[(found > 0) & (graph.collectives.kind[at] == CollectiveKind.SEND)] = SENDS
+    stages = [role.axis in (Axis.PIPELINE, Axis.UNCLEAR) for role in layout.roles]
+    between = np.array([*stages, False], bool)[graph.collectives.group[at]]
+    found[~between | (strokes.collective == NONE)] = 0
+    return found
+
+
+def _doubts(ranks: list[tuple[Strokes, Parts]]) -> tuple[str, ...]:
+    doubts = []
+    if any(not parts.layers for _, parts in ranks):
+        doubts.append("layers could not be told apart: the whole model counts as one layer")
+    if any(parts.uneven for _, parts in ranks):
+        doubts.append("passes of the step do not all have the same number of layers")
+    return tuple(doubts)

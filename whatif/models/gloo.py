@@ -166,6 +166,31 @@ def resized_ns(
     return np.rint(least_ns * steps_ns + (measured - least_ns) * growth).astype(np.int64)
 
 
+def alone_ns(
+    calls: HostCalls,
+    *,
+    rate_bytes_per_s: BytesPerSecond | None,
+    delay_ns: Nanos = NO_DELAY,
+    bound: Bound = Bound.NOMINAL,
+) -> Float64:
+    """Times of calls that were not measured, each alone on its link, ns.
+
+    Args:
+        calls: of known size.
+        rate_bytes_per_s: one direction of a host's link; None: a core binds.
+        delay_ns: one way.
+        bound: how much fixed cost, and how fast a core is.
+    """
+    fixed_ns = FIXED_SHARE[bound] * STEP_NS * steps(calls)
+    fixed_ns += DELAY_SHARE[bound] * latency_ns(calls, delay_ns)
+    core_ns = CORE_SHARE[bound] * _core_ns(calls)
+    if rate_bytes_per_s is None:
+        return fixed_ns + core_ns
+    wire_ns = wire_bytes(calls) * 1e9 / rate_bytes_per_s
+    longer_ns = np.maximum(CHANGE_SHARE[bound] * wire_ns, wire_ns / _overhead(calls))
+    return fixed_ns + np.maximum(longer_ns, core_ns)
+
+
 def _typical_ns(measured_ns: Float64, calls: HostCalls) -> Float64:
     """Median over the calls of the same kind, size and members; of unknown size each its own."""
     keys = np.stack(

@@ -42,6 +42,8 @@ class Context:
     """None before the first other number of replicas."""
     before_relayout: "BeforeRelayout | None" = None
     """None before the first other layout, batch or model."""
+    relayout_follows: bool = False
+    """The next what-if of the stack is about the layout too: this one need only say its target."""
     recorded_latency_ns: Int64 | None = None
     """Per collective, latency in the recording as a transform was told; None: as in the graph."""
 
@@ -103,6 +105,10 @@ class BeforeRelayout:
     target: RunShape
     changed: TaskGraph
     """What became of it: the next what-if stands right after where it gets this very graph."""
+    made: Described
+    """Of `changed`, with its labels."""
+    pending: bool = False
+    """The target was changed and its graph is not made yet: `changed` is as before."""
     rests_on: Coverage | None = None
     """What the times of `changed` rest on; None where they are the recorded ones."""
     memory: MemoryTold | None = None

@@ -5,7 +5,9 @@ from msgspec.structs import replace
 
 from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import MOST_DEGREE, RunShape
+from whatif.models.shape import MOST_DEGREE, ModelShape, RunShape
+from whatif.models.transformer.dims import is_known
+from whatif.models.transformer.parameters import layer_parameters
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
 
@@ -36,8 +38,19 @@ class Layers(
         return relayout(graph, context, self._edit, _label)
 
     def _edit(self, target: RunShape) -> RunShape:
-        model = replace(target.model, layers=self.layers)
-        return replace(target, model=model)
+        return replace(target, model=with_layers(target.model, self.layers))
+
+
+def with_layers(model: ModelShape, layers: int) -> ModelShape:
+    """The model with another number of layers, and with their parameters."""
+    parameters = model.parameters
+    if parameters is not None and model.layers:
+        sparse = model.experts is not None
+        each = parameters / model.layers
+        if is_known(model):
+            each = layer_parameters(model, has_experts=sparse).total
+        parameters = round(parameters + (layers - model.layers) * each)
+    return replace(model, layers=layers, parameters=parameters)
 
 
 def _label(before: RunShape, after: RunShape) -> str:

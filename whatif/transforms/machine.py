@@ -7,6 +7,7 @@ from typing import Any
 from ingest.errors import ScenarioError
 from ingest.units import Rate
 from replay.graph.arrays import TaskGraph
+from whatif.models.bound import Bound
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import Accelerator, find, require
 from whatif.parallelism import world_size
@@ -27,6 +28,8 @@ USUAL_NIC_BYTES_PER_S = {
 """Share of one accelerator in the network of the usual node of its generation, one direction: DGX-1
 has 4 cards of 100 Gb/s for 8 GPUs, DGX A100 8 of 200, DGX H100 and B200 8 of 400 (user guides under
 https://docs.nvidia.com/dgx), nodes of MI300X 8 of 400 (https://instinct.docs.amd.com)."""
+USUAL_NIC_FACTOR = {Bound.NOMINAL: 1.0, Bound.LOW: 2.0, Bound.HIGH: 0.5}
+"""The range of an assumed network: clouds sell half of it, and the next generation has twice."""
 BOTH_WAYS = 2.0
 """Vendors print the rate of NVLink and xGMI with both directions together."""
 

@@ -65,6 +65,8 @@ KINDS: dict[str, type[Transform]] = {
     str(change.__struct_config__.tag): change for change in get_args(Transform)
 }
 """By tag."""
+RELAYOUTS = get_args(Relayout)
+"""What-ifs that edit the target of a relayout."""
 HARDWARE_FREE = (NetworkScale, Scale, Remove, NoStragglers, *get_args(Runtime))
 """What-ifs to which the recorded machine does not matter."""
 

@@ -27,7 +27,7 @@ from whatif.topology import spread
 from whatif.transforms.base import Applied, BeforeReplicas, Context, with_durations
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.growth import Growth, Spans, resized, spans_of, stride_of
-from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known
+from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, USUAL_NIC_FACTOR, known
 from whatif.transforms.remove import taken_out
 from whatif.transforms.retime import retimed
 from whatif.transforms.shards import with_shards
@@ -43,8 +43,6 @@ from whatif.transforms.slowest import (
 MOST_REPLICAS = 1_000_000
 PARTLY_FRAC = 0.5
 """Files are missing where more of the collectives than that lack members."""
-USUAL_NIC_FACTOR = {Bound.NOMINAL: 1.0, Bound.LOW: 2.0, Bound.HIGH: 0.5}
-"""The range of an assumed network: clouds sell half of it, and the next generation has twice."""
 KNOWN_ERROR = (
     "more replicas 1% over gloo, 3% (always too fast) of published jobs on fast networks, 40% over "
     "slow TCP"

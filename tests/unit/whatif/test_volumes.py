@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from ingest.vocab import CollectiveKind
-from whatif.models.exchanges.volume import Along, Of, Spot, Way
+from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
 from whatif.models.shape import (
     Batch,
     ContextKind,
@@ -17,6 +17,7 @@ from whatif.models.shape import (
     Recompute,
     RunShape,
 )
+from whatif.models.transformer.parameters import model_parameters
 from whatif.models.volumes import (
     calls_per_step,
     recomputed,
@@ -25,7 +26,7 @@ from whatif.models.volumes import (
     volumes,
 )
 
-MODEL = ModelShape(layers=4, hidden=1024, heads=16, ffn=4096)
+MODEL = ModelShape(layers=4, hidden=1024, heads=16, ffn=4096, vocab=512)
 BATCH = Batch(micro_batches=3, samples=2, sequence=512)
 ROWS_BYTES = 2 * 512 * 1024 * 2
 """tokens x hidden x 2 bytes"""
@@ -38,8 +39,12 @@ def _shape(**degrees: object) -> RunShape:
     return RunShape(model=MODEL, degrees=Degrees(**degrees), batch=BATCH, elements=ONE_TYPE)
 
 
-def _rows(shape: RunShape, along: Along) -> list:
+def _rows(shape: RunShape, along: Along) -> list[Volume]:
     return [row for row in volumes(shape) if row.along is along]
+
+
+def _layers(shape: RunShape, along: Along) -> list[Volume]:
+    return [row for row in _rows(shape, along) if row.of is Of.LAYER]
 
 
 def test_one_rank_has_none() -> None:
@@ -72,7 +77,7 @@ def test_zero_moves_two_or_three_times_the_parameters(
     """arXiv:1910.02054, section 7: 2 psi, 2 psi, 2 psi, 3 psi; (N-1)/N of it by rings."""
     shape = with_fields(_shape(dp=8, zero=zero), batch=with_fields(BATCH, micro_batches=1))
     along = Along.REPLICAS if zero == 0 else Along.SHARDS
-    psi_bytes = MODEL.layers * LAYER * 2
+    psi_bytes = model_parameters(MODEL).total * 2
     expected = volumes_of_parameters * psi_bytes * 7 / 8
     assert sent_bytes_per_step(shape, along) == pytest.approx(expected)
 
@@ -80,7 +85,7 @@ def test_zero_moves_two_or_three_times_the_parameters(
 def test_fully_sharded_parameters_come_for_every_micro_batch() -> None:
     """Forward, backward and gradients: each micro-batch."""
     shape = _shape(dp=8, zero=3)
-    rows = _rows(shape, Along.SHARDS)
+    rows = _layers(shape, Along.SHARDS)
     assert [(row.kind, row.way, calls_per_step(row, shape)) for row in rows] == [
         (CollectiveKind.ALL_GATHER, Way.FORWARD, 12),
         (CollectiveKind.ALL_GATHER, Way.BACKWARD, 12),
@@ -91,7 +96,7 @@ def test_fully_sharded_parameters_come_for_every_micro_batch() -> None:
 def test_gradients_are_summed_once_per_step() -> None:
     """Of three micro-batches with the last."""
     shape = _shape(dp=8)
-    (row,) = _rows(shape, Along.REPLICAS)
+    (row,) = _layers(shape, Along.REPLICAS)
     assert (calls_per_step(row, shape), row.size_bytes) == (4, 2 * LAYER)
 
 
@@ -99,9 +104,9 @@ def test_hybrid_shards_sum_their_parts_over_groups() -> None:
     """Reduce-scatter of all in the group of 4, all-reduce of a quarter over the 2 groups."""
     shape = _shape(dp=8, zero=3, shard=4)
     scatter = next(
-        row for row in _rows(shape, Along.SHARDS) if row.kind is CollectiveKind.REDUCE_SCATTER
+        row for row in _layers(shape, Along.SHARDS) if row.kind is CollectiveKind.REDUCE_SCATTER
     )
-    (outer,) = _rows(shape, Along.REPLICAS)
+    (outer,) = _layers(shape, Along.REPLICAS)
     assert (scatter.members, scatter.size_bytes) == (4, 2 * LAYER)
     assert (outer.members, outer.size_bytes) == (2, 2 * LAYER // 4)
 
@@ -171,7 +176,7 @@ def test_gradients_of_experts_meet_fewer_replicas() -> None:
     """Of 8 replicas over which 4 ranks spread the experts, 2 hold the same."""
     model = with_fields(MODEL, experts=16)
     rows = _rows(with_fields(_shape(dp=8, ep=4), model=model), Along.REPLICAS)
-    dense, routed = rows
+    dense, routed = [row for row in rows if row.of is Of.EXPERTS]
     assert (dense.members, routed.members) == (8, 2)
     assert routed.size_bytes == 16 * 8 * 1024 * 1024 * 2 // 4
 

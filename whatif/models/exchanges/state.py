@@ -4,8 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ingest.vocab import CollectiveKind
-from whatif.models.exchanges.volume import PAIR, UNKNOWN, Along, Of, Spot, Volume, Way, bytes_of
-from whatif.models.shape import ModelShape, RunShape
+from whatif.models.exchanges.volume import UNKNOWN, Along, Of, Spot, Volume, Way, bytes_of
+from whatif.models.shape import RunShape
+from whatif.models.transformer.dims import is_known
+from whatif.models.transformer.parameters import (
+    Held,
+    embedding_parameters,
+    head_parameters,
+    held_by_rank,
+    layer_parameters,
+)
 
 FULLY_SHARDED = 3
 """ZeRO stage in which parameters are shards too."""
@@ -78,47 +86,25 @@ def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
 
 
 def _held(shape: RunShape) -> Iterator[_Held]:
+    """Parts of the model; of one of which nothing is known a layer of unknown size."""
     model, degrees = shape.model, shape.degrees
     replicas = degrees.dp * degrees.cp
-    table = None if model.vocab is None or model.hidden is None else model.vocab * model.hidden
-    dense, routed = layer_parameters(model)
-    yield _Held(of=Of.LAYER, parameters=_over(dense, degrees.tp), replicas=replicas)
-    if model.experts is not None:
-        apart = degrees.ep * (degrees.etp or (1 if degrees.ep > 1 else degrees.tp))
-        yield _Held(
-            of=Of.EXPERTS,
-            parameters=_over(routed, apart),
-            replicas=max(replicas // degrees.ep, 1),
-        )
-    if table is not None:
-        yield _Held(of=Of.EMBEDDING, parameters=_over(table, degrees.tp), replicas=replicas)
-        if not model.tied:
-            yield _Held(of=Of.HEAD, parameters=_over(table, degrees.tp), replicas=replicas)
-
-
-def _over(parameters: float | None, ranks: int) -> float | None:
-    return None if parameters is None else parameters / ranks
-
-
-def layer_parameters(model: ModelShape) -> tuple[float | None, float | None]:
-    """Of one layer: those that every replica holds, and those of its routed experts.
-
-    Of a model of which only the sum is told, an even share of it.
-    """
-    if model.hidden is None or model.heads is None or model.ffn is None:
-        if model.parameters is None or not model.layers:
-            return None, None
-        return model.parameters / model.layers, None
-    hidden, heads = model.hidden, model.heads
-    width = model.head_dim or hidden // heads
-    attention = hidden * width * (PAIR * heads + PAIR * (model.kv_heads or heads))
-    products = PAIR + 1 if model.gated else PAIR
-    norms_ = PAIR * hidden
-    if model.experts is None:
-        return attention + products * hidden * model.ffn + norms_, None
-    one = products * hidden * (model.expert_ffn or model.ffn)
-    router = hidden * model.experts
-    return attention + norms_ + router + model.shared_experts * one, model.experts * one
+    if not is_known(model) and (model.parameters is None or not model.layers):
+        yield _Held(of=Of.LAYER, parameters=None, replicas=replicas)
+        return
+    parts = [(Of.LAYER if model.experts is None else Of.DENSE, layer_parameters(model))]
+    routed = Held()
+    if model.experts is not None and is_known(model):
+        with_experts = layer_parameters(model, has_experts=True)
+        routed = Held(routed=with_experts.routed)
+        parts.append((Of.EXPERTS, replace(with_experts, routed=0.0)))
+    parts += [(Of.EMBEDDING, embedding_parameters(model)), (Of.HEAD, head_parameters(model))]
+    for of, held in parts:
+        if held.total:
+            yield _Held(of=of, parameters=held_by_rank(shape, held), replicas=replicas)
+    if routed.total:
+        apart = max(replicas // degrees.ep, 1)
+        yield _Held(of=Of.EXPERTS, parameters=held_by_rank(shape, routed), replicas=apart)
 
 
 def norms(shape: RunShape) -> Iterator[Volume]:

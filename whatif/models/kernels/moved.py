@@ -23,8 +23,16 @@ def time_ns(moved_bytes: Float64 | float, machine: Machine) -> Float64:
         machine: that it runs on.
     """
     size = np.asarray(moved_bytes, float)
-    rate = machine.memory_bytes_per_s * machine.shares.of(machine.architecture, Share.MEMORY).value
-    ramp = RAMP_S * rate
+    ramp = ramp_bytes(machine)
     lost = ramp * size / (size + ramp)
-    time: Float64 = machine.floor_ns + 1e9 * (size + lost) / rate
+    time: Float64 = machine.floor_ns + 1e9 * (size + lost) / _rate(machine)
     return time
+
+
+def ramp_bytes(machine: Machine) -> float:
+    """What moves at half the rate."""
+    return RAMP_S * _rate(machine)
+
+
+def _rate(machine: Machine) -> float:
+    return machine.memory_bytes_per_s * machine.shares.of(machine.architecture, Share.MEMORY).value

@@ -9,7 +9,7 @@ from replay.graph import thresholds
 from replay.graph.arrays import NONE, Bool, Boundaries, Int64, TaskGraph
 from replay.graph.csr import EdgeList
 from replay.graph.rules.base import edge_list
-from whatif.tape.inserting.rows import Rows, Waits
+from whatif.tape.inserting.rows import OTHERWISE, Rows, Waits
 from whatif.tape.inserting.tasks import Made
 from whatif.tape.splice import edges_of, ends_with, with_edges, with_ends
 
@@ -28,6 +28,7 @@ def wired(made: Made, rows: Rows, waits: Waits) -> TaskGraph:
     old = edges_of(graph)
     on_lane = np.where(rows.on_host, made.own_wait, made.transfer)
     before = np.where(rows.previous >= 0, on_lane[rows.previous], new_id[rows.after])
+    before = np.where(waits.ahead != OTHERWISE, np.append(new_id, NONE)[waits.ahead], before)
     held = np.flatnonzero(~rows.beside)
     last = new_id.copy()  # of every old task: the last on its lane that stands for its end
     last[rows.after[held]] = on_lane[held]

@@ -9,6 +9,9 @@ from ingest.vocab import HOST_KINDS, CollectiveKind
 from replay.graph.arrays import NONE, Bool, Group, Int32, Int64, TaskGraph
 from whatif.tape.segments import Tape
 
+OTHERWISE = -2
+"""A row that `Waits.ahead` says nothing of."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insertions:
@@ -28,8 +31,9 @@ class Insertions:
     beside: bool
     """On a stream of its own: what follows on the lane goes on, and only `waits` waits."""
     waits: Int32
-    """Task that waits for it where it runs beside; -1: what follows the segment."""
-    host_ns: int
+    """Task that waits for it where it runs beside; -1: what follows the segment. On a device it may
+    be `after` itself: then it runs behind what precedes that, and is launched with it."""
+    host_ns: Int64
     """What its launch costs the thread."""
     offset_ns: Int64 | None = None
     """Of CPU runs: it is issued so long after the start of `after`; None: at its end."""
@@ -87,7 +91,7 @@ def rows_of(graph: TaskGraph, additions: Sequence[Insertions]) -> Rows:
         transfer_ns=column("transfer_ns"),
         beside=beside,
         waits=column("waits"),
-        host_ns=np.repeat([each.host_ns for each in additions], counts)[order],
+        host_ns=column("host_ns"),
         offset_ns=np.concatenate(
             [
                 np.full(len(each.after), NONE) if each.offset_ns is None else each.offset_ns
@@ -109,6 +113,9 @@ class Waits:
     """Per row: its wait; -1."""
     next_task: Int64
     """Per row that runs beside on a device: the task that waits for it; -1."""
+    ahead: Int64
+    """Per row that runs beside on a device, and is awaited by the task that it comes with: the task
+    before that on its lane, -1 for none; -2 for all other rows."""
 
     @classmethod
     def of(cls, tape: Tape, rows: Rows) -> "Waits":
@@ -121,10 +128,13 @@ class Waits:
         of_row = np.full(len(rows), NONE, np.int64)
         of_row[beside_host] = number
         following = np.where(rows.waits >= 0, rows.waits, neighbours.after_segment[rows.after])
+        on_device = rows.beside & ~rows.on_host
+        itself = on_device & (rows.waits == rows.after)
         return cls(
+            ahead=np.where(itself, neighbours.previous[rows.after], OTHERWISE),
             behind=places,
             of_row=of_row,
-            next_task=np.where(rows.beside & ~rows.on_host, following, NONE),
+            next_task=np.where(on_device, following, NONE),
         )
 
 

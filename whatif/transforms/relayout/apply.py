@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
+from whatif.description.described import Described
 from whatif.description.file import load_said
 from whatif.description.infer import THE_FILE, describe
 from whatif.models.shape import RunShape
@@ -12,6 +14,7 @@ from whatif.transforms.base import Applied, BeforeRelayout, Context
 from whatif.transforms.machine import known
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.rebuild import rebuilt
+from whatif.transforms.relayout.structure import canonical
 
 Edit = Callable[[RunShape], RunShape]
 """Target as it is -> as the what-if wants it."""
@@ -20,7 +23,7 @@ Edit = Callable[[RunShape], RunShape]
 def relayout(
     graph: TaskGraph, context: Context, edit: Edit, label: Callable[[RunShape, RunShape], str]
 ) -> Applied:
-    """Edit the target of the relayout and make its graph.
+    """Edit the target of the relayout and make its graph, unless the next what-if edits it too.
 
     Args:
         graph: as the stack has left it.
@@ -34,38 +37,64 @@ def relayout(
     start = _start(graph, context)
     target = edit(start.target)
     shown = label(start.target, target)
-    if target == start.target:
-        reason = f"the run has that already ({shown})"
-        return Applied(graph=graph, label=shown, context=context, no_effect=reason)
-    if target == start.described.shape:
-        back = replace(
-            start.context,
-            before_relayout=replace(
-                start, target=target, changed=start.graph, rests_on=None, memory=None
-            ),
-        )
-        return Applied(graph=start.graph, label=shown, context=back)
-    now = known(start.graph, start.context)
-    made = rebuilt(start.graph, Ask(described=start.described, target=target, context=now))
-    samples = _samples(target) / max(_samples(start.described.shape), 1e-9)
+    same = canonical(target) == canonical(start.target)
+    reason = f"the run has that already ({shown})" if same else None
+    noted = replace(start, target=target, pending=start.pending or not same)
+    if context.relayout_follows or not noted.pending:
+        after = replace(context, before_relayout=noted)
+        return Applied(graph=graph, label=shown, context=after, no_effect=reason)
+    if canonical(target) == canonical(start.described.shape):
+        return _back(noted, shown)
+    return _made(noted, shown, reason)
+
+
+def _back(noted: BeforeRelayout, shown: str) -> Applied:
+    """The run as it was before the first what-if about the layout."""
+    as_was = replace(
+        noted,
+        changed=noted.graph,
+        made=noted.described,
+        pending=False,
+        rests_on=None,
+        memory=None,
+    )
     return Applied(
-        graph=made.graph,
+        graph=noted.graph,
+        label=shown,
+        context=replace(noted.context, before_relayout=as_was, relayout_follows=False),
+    )
+
+
+def _made(noted: BeforeRelayout, shown: str, reason: str | None) -> Applied:
+    """The run in the layout of the target."""
+    now = known(noted.graph, noted.context)
+    described, target = noted.described, noted.target
+    result = rebuilt(noted.graph, Ask(described=described, target=target, context=now))
+    samples = _samples(target) / max(_samples(described.shape), 1e-9)
+    graph = result.graph
+    return Applied(
+        graph=graph,
         label=shown,
         context=replace(
-            now,
+            result.context,
             anchor=None,
             compute=None,
-            samples_factor=start.context.samples_factor * samples,
+            before_replicas=None,
+            recorded_latency_ns=None,
+            relayout_follows=False,
+            samples_factor=noted.context.samples_factor * samples,
             before_relayout=replace(
-                start,
-                target=target,
-                changed=made.graph,
-                rests_on=made.rests_on,
-                memory=made.memory,
+                noted,
+                changed=graph,
+                made=result.described,
+                pending=False,
+                rests_on=result.rests_on,
+                memory=result.memory,
             ),
         ),
-        assumptions=made.assumptions,
-        known_errors=made.known_errors,
+        assumptions=result.assumptions,
+        known_errors=result.known_errors,
+        no_effect=reason,
     )
 
 
@@ -74,16 +103,35 @@ def _start(graph: TaskGraph, context: Context) -> BeforeRelayout:
     earlier = context.before_relayout
     if earlier is not None and earlier.changed is graph:
         return earlier
-    path = context.recorded.describe
-    said = None if path is None else load_said(Path(path))
-    described = describe(graph, said, THE_FILE if path is None else path)
+    described = _described(graph, context) if earlier is None else _still(earlier, graph)
     return BeforeRelayout(
         graph=graph,
-        context=context,
+        context=replace(context, before_relayout=None),
         described=described,
         target=described.shape,
         changed=graph,
+        made=described,
     )
+
+
+def _described(graph: TaskGraph, context: Context) -> Described:
+    path = context.recorded.describe
+    said = None if path is None else load_said(Path(path))
+    return describe(graph, said, THE_FILE if path is None else path)
+
+
+def _still(earlier: BeforeRelayout, graph: TaskGraph) -> Described:
+    """What an earlier what-if about the layout made of the run still holds after the others.
+
+    Raises:
+        ScenarioError: one of them took tasks away or put some in.
+    """
+    if len(earlier.made.labels) != graph.n_tasks:
+        raise ScenarioError(
+            "between two what-ifs about the layout another one took tasks away or put some in",
+            hint="put the what-ifs about degrees, batch and model side by side",
+        )
+    return earlier.made
 
 
 def _samples(shape: RunShape) -> float:

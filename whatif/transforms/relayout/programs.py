@@ -1,9 +1,127 @@
 """Which new rank runs which segments, in which order."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from whatif.models.pipeline import PassTimes, Pipeline, bubble_frac, partition, turns
+from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
+from whatif.transforms.relayout.agreement import standing_in
+from whatif.transforms.relayout.columns import Column, columns_of
+from whatif.transforms.relayout.messages import messages_of
 from whatif.transforms.relayout.parts import Ask
+from whatif.transforms.relayout.passes import recorded_passes
+from whatif.transforms.relayout.structure import pipeline_of, same_structure
+from whatif.transforms.relayout.turned import Turning
+from whatif.transforms.relayout.writer import Plan, program_of
+
+Told = tuple[str, ...]
+FULLY_SHARDED = 3
+"""Stage of ZeRO."""
 
 
-def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """The programs of the new ranks, and what was taken for granted."""
-    raise NotImplementedError
+def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
+    """The programs of the new ranks, and what was taken for granted.
+
+    Raises:
+        ScenarioError: the schedule cannot run so many micro-batches, layers are too few for the
+            stages, or what stages hand to one another is not known.
+    """
+    ranks = [info.rank for info in tape.graph.ranks]
+    stages = ask.described.stage_of_rank
+    columns = columns_of(stages, ranks, ask.before.degrees, ask.target.degrees)
+    left = len(ranks) - sum(len(column.ranks) for column in columns)
+    told: Told = ()
+    if left:
+        told = (f"{left} of {len(ranks)} recorded ranks have no counterpart and are left out",)
+    if same_structure(ask.before, ask.target):
+        return _as_recorded(tape, ask, columns), told
+    plan = _plan(tape, ask)
+    sources, odd = standing_in(tape, columns)
+    recorded = {source: recorded_passes(tape, source) for source in sources}
+    programs = tuple(
+        program_of(plan, recorded[source], replace(source, place=column.place), stage, number)
+        for number, (source, column) in enumerate(zip(sources, columns, strict=True))
+        for stage in range(plan.pipeline.stages)
+    )
+    missing = sum(one.missing for one in recorded.values())
+    return programs, (*told, *odd, *_told(ask, plan, missing))
+
+
+def stage_layers(ask: Ask) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Layers of each chunk of each stage of the target: as recorded where nothing of it changes."""
+    pipeline = pipeline_of(ask.target)
+    layers = ask.target.model.layers or 1
+    before = ask.described.stage_layers
+    same = pipeline.depth == len(before) and layers == sum(len(chunk) for chunk in before)
+    if same and ask.before.degrees.pp == pipeline.stages:
+        return tuple(
+            tuple(before[pipeline.place(stage, chunk)] for chunk in range(pipeline.chunks_per_rank))
+            for stage in range(pipeline.stages)
+        )
+    return partition(layers, pipeline)
+
+
+def _as_recorded(tape: Tape, ask: Ask, columns: Sequence[Column]) -> tuple[Program, ...]:
+    """What the recorded ranks ran, under their new numbers."""
+    stages, per_stage = ask.described.stage_of_rank, _ranks_of_stage(ask)
+    number = {
+        rank: column.place + stages.get(rank, 0) * per_stage
+        for column in columns
+        for rank in column.ranks
+    }
+    return tuple(
+        replace(program, rank=number[program.like])
+        for program in original(tape)
+        if program.like in number
+    )
+
+
+def _ranks_of_stage(ask: Ask) -> int:
+    return ask.target.degrees.world // ask.target.degrees.pp
+
+
+def _plan(tape: Tape, ask: Ask) -> Plan:
+    pipeline = pipeline_of(ask.target)
+    return Plan(
+        pipeline=pipeline,
+        per_stage=_ranks_of_stage(ask),
+        stage_layers=stage_layers(ask),
+        turns=tuple(turns(pipeline, stage) for stage in range(pipeline.stages)),
+        messages=messages_of(tape.graph, ask) if pipeline.stages > 1 else None,
+        domain=ask.context.places.domain_of(np.arange(ask.target.degrees.world, dtype=np.int64)),
+        turning=Turning.of(tape.segments.direction, ask),
+        layers=ask.target.model.layers or 1,
+        dense_layers=ask.before.model.dense_layers,
+        recorded_stages=ask.described.stage_layers,
+        stage_of_rank=ask.described.stage_of_rank,
+    )
+
+
+def _told(ask: Ask, plan: Plan, missing: int) -> Told:
+    lines: list[str] = []
+    if plan.messages is not None:
+        lines += [_schedule_told(ask, plan.pipeline), *plan.messages.told]
+    before, after = ask.before.batch.micro_batches, ask.target.batch.micro_batches
+    if after > before:
+        each = ask.before.degrees.zero == FULLY_SHARDED
+        lines.append(
+            f"micro-batches beyond the {before} recorded are copies of these; gradients are "
+            f"exchanged {'by each of them' if each else 'after the last one'}"
+        )
+    if missing:
+        lines.append(f"{missing:,} passes of layers were recorded by no rank and are left out")
+    return tuple(lines)
+
+
+def _schedule_told(ask: Ask, pipeline: Pipeline) -> str:
+    asked = ask.target.options.schedule
+    habit = "" if asked is pipeline.kind else ", by habit (--schedule chooses)"
+    thirds = PassTimes(forward=1, backward_input=1, backward_weight=1)
+    return (
+        f"{pipeline.stages} stages, {pipeline.micro_batches:,} micro-batches, schedule "
+        f"{pipeline.kind}{habit}: of equal stages the bubble is "
+        f"{bubble_frac(pipeline, thirds):.0%} of the work"
+    )

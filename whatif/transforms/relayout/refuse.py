@@ -1,13 +1,187 @@
 """Layouts that a run cannot have, or that its trace says too little for."""
 
-from whatif.description.described import Described
-from whatif.models.shape import RunShape
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ingest.errors import ScenarioError
+from ingest.vocab import TaskKind
+from replay.graph.arrays import Bool, TaskGraph
+from whatif.description.described import Described, Kind
+from whatif.description.labels import Labels, Part, Place
+from whatif.models.pipeline import check
+from whatif.models.shape import Degrees, RunShape
+from whatif.transforms.relayout.structure import canonical, pipeline_of
+
+LEAST_KNOWN_FRAC = 0.5
+"""Of the time of the work: of a run of which less is understood nothing is said about layouts."""
+MORE = (
+    "a trace with record_shapes=True and with_modules=True tells more, or --describe FILE says it "
+    "by hand (`replay describe` shows what was found)"
+)
+TRAINING_ONLY: tuple[tuple[str, Callable[[RunShape], object]], ...] = (
+    ("pipeline stages", lambda shape: shape.degrees.pp),
+    ("a schedule", lambda shape: shape.options.schedule),
+    ("ZeRO", lambda shape: (shape.degrees.zero, shape.degrees.shard)),
+    ("micro-batches", lambda shape: shape.batch.micro_batches),
+    ("recomputation", lambda shape: shape.options.recompute),
+    ("an optimizer to offload", lambda shape: shape.options.offload),
+    ("an exchange of gradients", lambda shape: shape.options.sync_every),
+)
+OF_LAYERS: tuple[Callable[[RunShape], object], ...] = (
+    lambda shape: (shape.degrees.pp, shape.degrees.virtual_stages),
+    lambda shape: shape.model.layers,
+    lambda shape: shape.options.recompute,
+)
+OF_PLACES: tuple[Callable[[RunShape], object], ...] = (
+    lambda shape: (shape.degrees.tp, shape.degrees.sp),
+    lambda shape: shape.degrees.cp,
+    lambda shape: shape.degrees.ep,
+    lambda shape: shape.batch.sequence,
+)
 
 
-def refuse(described: Described, target: RunShape) -> None:
-    """Refuse what cannot be, or cannot be told.
+def refuse(graph: TaskGraph, described: Described, target: RunShape) -> tuple[str, ...]:
+    """Refuse what cannot be, or cannot be told; warn of what is unusual.
 
     Raises:
         ScenarioError: heads, layers, experts or ranks do not divide; or the run was not understood
             well enough for this change.
     """
+    before, after = canonical(described.shape), canonical(target)
+    _refuse_other_kind(described, before, after)
+    _refuse_other_world(described)
+    _refuse_unknown(graph, described.labels, before, after)
+    _refuse_indivisible(after)
+    check(pipeline_of(target))
+    return tuple(_unusual(after)) + described.doubts
+
+
+def _differs(one: Callable[[RunShape], object], before: RunShape, after: RunShape) -> bool:
+    return one(before) != one(after)
+
+
+def _refuse_other_kind(described: Described, before: RunShape, after: RunShape) -> None:
+    if described.kind is Kind.TRAINING:
+        return
+    for name, field in TRAINING_ONLY:
+        if not _differs(field, before, after):
+            continue
+        if described.kind is Kind.INFERENCE:
+            raise ScenarioError(
+                f"this run infers: it has no backward pass, and {name} cannot change in it",
+                hint="--tp, --batch-scale and --layers can",
+            )
+        raise ScenarioError(f"whether this run trains was not understood: {name} stay", hint=MORE)
+
+
+def _refuse_other_world(described: Described) -> None:
+    found, ranks = described.shape.degrees.world, described.layout.world_size
+    if found != ranks:
+        raise ScenarioError(
+            f"the degrees of the recorded run make {found:,} ranks, and its job has {ranks:,}",
+            hint="--describe FILE with degrees: {tp: N, pp: N, dp: N, …} says them",
+        )
+
+
+def _refuse_unknown(graph: TaskGraph, labels: Labels, before: RunShape, after: RunShape) -> None:
+    of_layers = any(_differs(field, before, after) for field in OF_LAYERS)
+    of_places = any(_differs(field, before, after) for field in OF_PLACES)
+    work = _work(graph)
+    if before.batch.micro_batches != after.batch.micro_batches:
+        known = _frac(graph, work & (labels.direction > 0), work)
+        if known < LEAST_KNOWN_FRAC:
+            raise ScenarioError(
+                f"only {known:.0%} of the work of this run is known to be forward or backward",
+                hint=MORE,
+            )
+    if not (of_layers or of_places):
+        return
+    if before.model.layers is None or not (labels.part == Part.LAYER).any():
+        raise ScenarioError("no repeated layers were found in this run", hint=MORE)
+    body = work & np.isin(labels.part, (Part.EMBEDDING, Part.LAYER, Part.HEAD))
+    known = _frac(graph, body, work)
+    if known < LEAST_KNOWN_FRAC:
+        raise ScenarioError(
+            f"only {known:.0%} of the work of this run is known to belong to its model's parts",
+            hint=MORE,
+        )
+    placed = _frac(graph, body & (labels.place != Place.UNKNOWN), body)
+    if of_places and placed < LEAST_KNOWN_FRAC:
+        raise ScenarioError(
+            f"of only {placed:.0%} of the work of the layers it is known what it computes",
+            hint=MORE,
+        )
+
+
+def _work(graph: TaskGraph) -> Bool:
+    """Kernels of the steps; of CPU runs what threads compute in them."""
+    tasks = graph.tasks
+    in_steps: Bool = tasks.step >= 0
+    kernels: Bool = in_steps & (tasks.kind == TaskKind.KERNEL)
+    return kernels if kernels.any() else in_steps & (tasks.kind == TaskKind.HOST_WORK)
+
+
+def _frac(graph: TaskGraph, part: Bool, whole: Bool) -> float:
+    dur_ns = graph.tasks.dur_ns
+    return float(dur_ns[part].sum()) / max(float(dur_ns[whole].sum()), 1.0)
+
+
+def _refuse_indivisible(after: RunShape) -> None:
+    model, degrees, batch = after.model, after.degrees, after.batch
+    for what, whole, over, name in (
+        ("attention heads", model.heads, degrees.tp, "tensor-parallel ranks"),
+        ("tokens of a sample", batch.sequence, degrees.cp, "context-parallel ranks"),
+        ("experts", model.experts, degrees.ep, "expert-parallel ranks"),
+    ):
+        if whole is not None and whole % over:
+            near = max(n for n in range(1, over + 1) if whole % n == 0)
+            raise ScenarioError(
+                f"{whole:,} {what} do not divide over {over:,} {name}", hint=f"{near} do"
+            )
+    _refuse_experts(after)
+    if degrees.shard is not None and degrees.dp % degrees.shard:
+        raise ScenarioError(
+            f"{degrees.dp} replicas do not divide into groups of {degrees.shard} that share state",
+            hint="--zero 3:N with N a divisor of the replicas",
+        )
+
+
+def _refuse_experts(after: RunShape) -> None:
+    degrees = after.degrees
+    if degrees.ep == 1:
+        return
+    if after.model.experts is None:
+        raise ScenarioError(
+            "no experts were found in the layers of this run",
+            hint="--describe FILE with model: {experts: N, top_k: K} says them",
+        )
+    if _spread(degrees) % degrees.ep:
+        raise ScenarioError(
+            f"experts over {degrees.ep} ranks: data, context and tensor ranks together are "
+            f"{_spread(degrees)}",
+            hint="a divisor of these",
+        )
+
+
+def _spread(degrees: Degrees) -> int:
+    """Ranks of a stage, over which experts may lie."""
+    return degrees.dp * degrees.cp * degrees.tp
+
+
+def _unusual(after: RunShape) -> Iterator[str]:
+    degrees, model = after.degrees, after.model
+    if degrees.pp > 1 and degrees.zero > 1:
+        yield (
+            f"ZeRO-{degrees.zero} in a pipeline: every micro-batch exchanges gradients"
+            + (" and parameters" if degrees.zero == FULLY else "")
+        )
+    layers, depth = model.layers or 0, pipeline_of(after).depth
+    if degrees.pp > 1 and layers % depth:
+        yield (
+            f"{layers} layers do not divide evenly over {depth} stages and chunks: those in the "
+            "middle have one more"
+        )
+
+
+FULLY = 3

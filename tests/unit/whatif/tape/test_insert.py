@@ -51,7 +51,7 @@ def _rows(after: list[int], transfer_us: int, **more: object) -> Insertions:
         "transfer_ns": np.full(n, transfer_us * US),
         "beside": False,
         "waits": np.full(n, -1, np.int32),
-        "host_ns": 0,
+        "host_ns": np.zeros(n, np.int64),
     }
     return Insertions(after=np.array(after, np.int32), **{**columns, **more})
 
@@ -120,6 +120,22 @@ def test_what_nobody_waits_for_ends_the_step_too() -> None:
     assert _step_us(changed) == pytest.approx(_step_us(graph) + 150 + EVENT_US)
 
 
+def test_one_awaited_by_what_it_is_launched_with_runs_before_that() -> None:
+    """Behind b and before c, on a stream of its own: nothing hides it."""
+    graph, (_, _, c) = _three_kernels()
+    ahead = _rows([c], 90, beside=True, waits=np.array([c], np.int32))
+    changed = inserted(_tape(graph), [ahead]).graph
+    assert _step_us(changed) == pytest.approx(_step_us(graph) + 90 + 2 * EVENT_US)
+
+
+def test_one_awaited_by_the_first_kernel_runs_before_all() -> None:
+    """Launched with a, behind nothing."""
+    graph, (a, _, _) = _three_kernels()
+    ahead = _rows([a], 90, beside=True, waits=np.array([a], np.int32))
+    changed = inserted(_tape(graph), [ahead]).graph
+    assert _step_us(changed) == pytest.approx(_step_us(graph) + 90 + EVENT_US)
+
+
 def test_those_on_one_stream_run_one_after_another() -> None:
     """Both behind a, 150 us each, awaited by c: 300 us less the 200 of b."""
     graph, (a, _, c) = _three_kernels()
@@ -152,7 +168,7 @@ def test_ranks_that_stand_for_groups_of_their_own_do_not_meet() -> None:
 def test_launches_cost_the_host() -> None:
     """9 us more in the first call: b and c were launched in time all the same, a was not."""
     graph, (a, _, _) = _three_kernels()
-    changed = inserted(_tape(graph), [_rows([a], 30, host_ns=9 * US)]).graph
+    changed = inserted(_tape(graph), [_rows([a], 30, host_ns=np.array([9 * US]))]).graph
     assert _step_us(changed) == _step_us(graph) + 30 + 9
 
 

@@ -1,0 +1,234 @@
+"""The shape of the model, from the products and attentions of its layers."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.graph.arrays import Int8, Int64, TaskGraph
+from whatif.description.described import Finding, Sure
+from whatif.description.doing import Doing
+from whatif.description.parts import Parts
+from whatif.description.products import dims_of
+from whatif.description.strokes import Strokes
+from whatif.models.places import Part, Pass, Place
+from whatif.models.shape import ModelShape
+from whatif.parallelism import Axis, Layout
+
+_ATTENTION_DIMS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the work tells of the model and its batch."""
+
+    model: ModelShape
+    samples: float | None
+    sequence: int | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Core:
+    """One attention as a rank computes it."""
+
+    samples: int
+    sequence: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+
+
+def told_of_model(
+    graph: TaskGraph, layout: Layout, ranks: list[tuple[Strokes, Parts, Int8]]
+) -> Told:
+    """From all ranks together; what no recorded shape tells stays None."""
+    tp = layout.degree(Axis.TENSOR)
+    products = {place: _common(ranks, place) for place in Place}
+    core = _core(graph, ranks)
+    projection, down, qkv = (products[one] for one in (Place.PROJECTION, Place.DOWN, Place.QKV))
+    hidden = projection[2] if projection else (down[2] if down else None)
+    up = products[Place.UP]
+    logits = products[Place.LOGITS]
+    router = products[Place.ROUTER]
+    tokens = (qkv or projection or down or (0, 0, 0, 0))[1]
+    sequence = core.sequence if core else None
+    model = ModelShape(
+        layers=_layers(layout, ranks),
+        hidden=hidden,
+        heads=core.heads * tp if core else None,
+        kv_heads=core.kv_heads * tp if core and core.kv_heads != core.heads else None,
+        head_dim=core.head_dim if core else None,
+        ffn=down[3] * tp if down else None,
+        gated=_gated(ranks, up, down),
+        vocab=_vocab(graph, ranks, logits, tp),
+        experts=router[2] if router else None,
+    )
+    samples = tokens / sequence if tokens and sequence else None
+    if samples is not None and core is not None and samples != core.samples:
+        samples = float(core.samples)
+    return Told(
+        model=model,
+        samples=samples,
+        sequence=sequence,
+        findings=tuple(_findings(model, samples, sequence)),
+    )
+
+
+def _findings(model: ModelShape, samples: float | None, sequence: int | None) -> Iterator[Finding]:
+    for what in ("hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "experts"):
+        value = getattr(model, what)
+        if value is not None:
+            yield Finding(
+                what=f"model.{what}",
+                value=f"{value:,}",
+                sure=Sure.MEASURED,
+                evidence="shapes of products and attention",
+            )
+    if model.gated:
+        yield Finding(
+            what="model.gated",
+            value="true",
+            sure=Sure.MEASURED,
+            evidence="the feed-forward goes up twice as wide as it comes down",
+        )
+    for what, batch in (("samples", samples), ("sequence", sequence)):
+        if batch is not None:
+            yield Finding(
+                what=f"batch.{what}",
+                value=f"{batch:,}",
+                sure=Sure.MEASURED,
+                evidence="shapes of attention",
+            )
+
+
+def _layers(layout: Layout, ranks: list[tuple[Strokes, Parts, Int8]]) -> int | None:
+    """Of all stages: named numbers count over all; else each stage counts its own."""
+    each = {parts.layers for _, parts, _ in ranks if parts.layers}
+    if not each:
+        return None
+    stages = layout.degree(Axis.PIPELINE)
+    union = {layer for layers in each for layer in layers}
+    own = max(len(layers) for layers in each)
+    if stages == 1 or (min(min(layers) for layers in each) == 0 and max(union) >= own):
+        return max(union) + 1
+    return own * stages
+
+
+def _strokes_at(
+    ranks: list[tuple[Strokes, Parts, Int8]], place: Place
+) -> Iterator[tuple[Strokes, Parts, Int64]]:
+    for strokes, parts, places in ranks:
+        rows = np.flatnonzero((places == place) & (parts.direction == Pass.FORWARD))
+        yield strokes, parts, rows
+
+
+def _common(
+    ranks: list[tuple[Strokes, Parts, Int8]], place: Place
+) -> tuple[int, int, int, int] | None:
+    """The product of most of the work at a place: batch, m, n, k."""
+    counts: Counter[tuple[int, ...]] = Counter()
+    for strokes, _, rows in _strokes_at(ranks, place):
+        rows = rows[(strokes.doing[rows] == Doing.PRODUCT) & strokes.product[rows].all(axis=1)]
+        found, number = np.unique(strokes.product[rows], axis=0, return_counts=True)
+        counts.update(dict(zip(map(tuple, found.tolist()), number.tolist(), strict=True)))
+    if not counts:
+        return None
+    batch, m, n, k = counts.most_common(1)[0][0]
+    return batch, m, n, k
+
+
+def _gated(
+    ranks: list[tuple[Strokes, Parts, Int8]],
+    up: tuple[int, int, int, int] | None,
+    down: tuple[int, int, int, int] | None,
+) -> bool:
+    """Two products up for each one down, or one of twice the width."""
+    if up is None or down is None:
+        return False
+    if up[2] == 2 * down[3]:
+        return True
+    ups, downs = (
+        sum(len(np.unique(strokes.op_id[rows])) for strokes, _, rows in _strokes_at(ranks, place))
+        for place in (Place.UP, Place.DOWN)
+    )
+    return up[2] == down[3] and ups == 2 * downs
+
+
+def _vocab(
+    graph: TaskGraph,
+    ranks: list[tuple[Strokes, Parts, Int8]],
+    logits: tuple[int, int, int, int] | None,
+    tp: int,
+) -> int | None:
+    """Columns of the logits, else rows of the embedding; parts of it under tensor parallelism."""
+    rows = _embedding_rows(graph, ranks)
+    if logits is None:
+        return rows * tp if rows and _is_divided(graph, ranks, tp) else rows
+    width = logits[2]
+    divided = tp > 1 and (rows is None or rows == width) and _is_divided(graph, ranks, tp)
+    return width * tp if divided else width
+
+
+def _is_divided(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]], tp: int) -> bool:
+    """A collective of the embedding sums what each rank looked up in its part of the table."""
+    del graph
+    if tp == 1:
+        return False
+    return any(
+        ((parts.part == Part.EMBEDDING) & (strokes.doing == Doing.EXCHANGE)).any()
+        for strokes, parts, _ in ranks
+    )
+
+
+def _embedding_rows(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]]) -> int | None:
+    """Rows of the largest table that is looked up."""
+    most = 0
+    for strokes, _, rows in _strokes_at(ranks, Place.EMBEDDING):
+        for shape in np.unique(strokes.shape[rows]).tolist():
+            name, dims = graph.scopes.shapes[shape] if shape >= 0 else ("", "[]")
+            sizes = dims_of(dims)
+            if "embedding" in name and sizes and len(sizes[0]) == 2:  # noqa: PLR2004  (a table)
+                most = max(most, sizes[0][0])
+    return most or None
+
+
+def _core(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]]) -> _Core | None:
+    """The attention that is computed most often."""
+    counts: Counter[_Core] = Counter()
+    for strokes, parts, places in ranks:
+        rows = np.flatnonzero(
+            (places == Place.ATTENTION)
+            & (parts.direction == Pass.FORWARD)
+            & (strokes.doing == Doing.ATTENTION)
+        )
+        shapes, number = np.unique(strokes.shape[rows], return_counts=True)
+        for shape, count in zip(shapes.tolist(), number.tolist(), strict=True):
+            found = _core_of(*graph.scopes.shapes[shape]) if shape >= 0 else None
+            if found is not None:
+                counts[found] += count
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def _core_of(name: str, dims: str) -> _Core | None:
+    """From queries and keys.
+
+    `aten` lays them (sample, head, token, width), flash-attn and what `aten` calls inside
+    (sample, token, head, width).
+    """
+    sizes = dims_of(dims)
+    if len(sizes) < 2 or len(sizes[0]) != _ATTENTION_DIMS or len(sizes[1]) != _ATTENTION_DIMS:  # noqa: PLR2004
+        return None
+    query, key = sizes[0], sizes[1]
+    heads_second = "scaled_dot_product" in name
+    if not heads_second and query[1] != key[1] and query[2] == key[2]:
+        heads_second = True
+    heads, tokens = (1, 2) if heads_second else (2, 1)
+    return _Core(
+        samples=query[0],
+        sequence=query[tokens],
+        heads=query[heads],
+        kv_heads=key[heads],
+        head_dim=query[3],
+    )
