@@ -181,7 +181,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """Products of weight gradients add to those of earlier micro-batches themselves (Megatron-LM's
     gradient accumulation fusion); else a kernel of its own does."""
     attention_frac: float | None = None
-    """Share of the matrix peak that attention's kernels reach; None: what is usual on the device."""
+    """Share of the matrix peak that attention's kernels reach; None: as usual on the device."""
     fused_loss: bool = False
     """The loss in one kernel each way, without single-precision logits."""
     fused_attention: bool = True
