@@ -31,6 +31,8 @@ SHARED_GRADIENTS = 2
 BUCKET_BYTES = 25 * 2**20
 """Of PyTorch's DDP."""
 EVALUATE = "autograd::engine::evaluate_function: "
+CHECKPOINT = (EVALUATE + "CheckpointFunctionBackward", "CheckpointFunctionBackward")
+"""Around what a checkpointed layer computes again and its backward."""
 _BESIDE_PRODUCT = {Place.QKV: Spot.ATTENTION_IN, Place.UP: Spot.FFN_IN, Place.LOGITS: Spot.HEAD}
 _FROM_BEFORE, _TO_NEXT, _FROM_NEXT, _TO_BEFORE = range(4)
 _PASSES = {
@@ -129,8 +131,10 @@ class Stage:
             assert piece is not None
             if has_input:
                 self._gathering(piece, later, Way.BACKWARD, is_first=True)
-                self._line(self._plan.recompute(piece, self._number(piece)), piece, Way.FORWARD)
-            self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
+            again = self._plan.recompute(piece, self._number(piece)) if has_input else ()
+            with self._operators(CHECKPOINT if again else (), {}):
+                self._line(again, piece, Way.FORWARD)
+                self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
             if has_weight:
                 self._gradients(piece, is_last=is_last)
         if has_input:
@@ -444,7 +448,7 @@ class Stage:
     # Rows
 
     def _operators(self, names: Iterable[str], args: dict[str, object]) -> "_Nested":
-        return _Nested(self.script, tuple(names), args)
+        return _Nested(self.script, () if self._brief else tuple(names), args)
 
     def _row(self, category: str, name: str, args: dict[str, object] | None = None) -> "_Nested":
         names = () if self._brief else (name,)
