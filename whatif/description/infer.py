@@ -15,9 +15,10 @@ from whatif.description.kind import kind_of
 from whatif.description.label import Labelled, label
 from whatif.description.messages import Chain, chain_of, messages_of, orders_of
 from whatif.description.micro_batches import alternations, micro_batches_of
+from whatif.description.recompute import recompute_of
 from whatif.description.schedule import FoundSchedule, schedule_of
 from whatif.description.stages import stage_layers_of, stages_of, whole_model
-from whatif.models.shape import Batch, Degrees, ModelShape, Options, Recompute, RunShape
+from whatif.models.shape import Batch, Degrees, ModelShape, Options, RunShape
 from whatif.parallelism import Layout, layout_of
 
 THE_FILE = "the description"
@@ -50,7 +51,7 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     stage_layers = stage_layers_of(
         labelled.rank_layers, stage_of_rank, shape.degrees, shape.model.layers
     )
-    seen = sum(map(len, stage_layers)) if labelled.rank_layers else 0
+    seen = sum(map(len, stage_layers)) if any(labelled.rank_layers.values()) else 0
     refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
     return Described(
         kind=kind,
@@ -60,7 +61,15 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         stage_of_rank=stage_of_rank,
         stage_layers=stage_layers,
         findings=_with_said(
-            (kind_finding, *degrees.findings, *findings, *labelled.findings), found, shape
+            (
+                kind_finding,
+                *degrees.findings,
+                *findings,
+                *_layers_told(found, labelled),
+                *labelled.findings,
+            ),
+            found,
+            shape,
         ),
         doubts=(*degrees.doubts, *doubts, *labelled.doubts, *_recording_doubts(graph)),
     )
@@ -118,10 +127,8 @@ def _shape(
         if pipe.chunks > 1:
             text = "the last stage feeds the first; two chunks a stage at least"
             findings.append(_finding("degrees.virtual_stages", pipe.chunks, Sure.GUESSED, text))
-    recompute = Recompute.FULL if labelled.recomputed else Recompute.NONE
-    if labelled.recomputed and "options.recompute" not in {one.what for one in labelled.findings}:
-        text = "forward runs again inside backward"
-        findings.append(_finding("options.recompute", recompute, Sure.MEASURED, text))
+    recompute, told_recompute = recompute_of(graph, labelled.labels)
+    findings += told_recompute
     shape = RunShape(
         model=model,
         degrees=structs.replace(degrees, virtual_stages=pipe.chunks),
@@ -138,10 +145,23 @@ def _shape(
 
 def _with_layers(found: RunShape, labelled: Labelled, stage_of_rank: Mapping[int, int]) -> RunShape:
     """The shape with the layers of all stages, where ranks tell theirs."""
-    if not labelled.rank_layers or (found.model.layers and found.degrees.pp == 1):
+    if not any(labelled.rank_layers.values()) or (found.model.layers and found.degrees.pp == 1):
         return found
     stages = stage_layers_of(labelled.rank_layers, stage_of_rank, found.degrees, None)
     return structs.replace(found, model=structs.replace(found.model, layers=sum(map(len, stages))))
+
+
+def _layers_told(found: RunShape, labelled: Labelled) -> tuple[Finding, ...]:
+    """What the number of layers rests on."""
+    counts = sorted({len(layers) for layers in labelled.rank_layers.values() if layers})
+    told = "model.layers" in {one.what for one in labelled.findings}
+    if told or not counts or found.model.layers is None:
+        return ()
+    each = " or ".join(map(str, counts))
+    evidence = f"{each} repeated in the passes of a rank"
+    if found.degrees.pp > 1:
+        evidence += f", over {found.degrees.pp} stages"
+    return (_finding("model.layers", found.model.layers, Sure.MEASURED, evidence),)
 
 
 def _model(

@@ -1,8 +1,13 @@
 """What the shapes of operators tell of the FLOPs of a step, and what lacks: for `replay check`."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from ingest.units import format_ms
+from ingest.vocab import LaneKind, TaskKind
+from replay.graph.arrays import TaskGraph
 from replay.graph.thresholds import MATRIX_COVERED_FRAC
 from replay.results.flops import RecordedFlops
 from whatif.report.findings import Findings
@@ -42,3 +47,33 @@ def _covered(found: RecordedFlops, steps: int) -> str:
     if not found.counted_ns:
         return line
     return f"{line}: {flops_text(found.per_step * steps / found.counted_ns * NS_PER_S)}/s there"
+
+
+def flops_after(recorded: RecordedFlops, before: TaskGraph, after: TaskGraph) -> RecordedFlops:
+    """FLOPs of a scenario's graph: as recorded, by the ratio of those of all kernels.
+
+    Args:
+        recorded: of the run.
+        before: its graph.
+        after: that of the scenario.
+    """
+    known = _kernel_flops(before)
+    if not known or not recorded.per_step:
+        return recorded
+    ratio = _kernel_flops(after) / known
+    devices = _devices(after) / max(_devices(before), 1)
+    return replace(
+        recorded,
+        per_step=recorded.per_step * ratio,
+        devices=round(recorded.devices * devices),
+    )
+
+
+def _kernel_flops(graph: TaskGraph) -> float:
+    row = graph.work.rows_of(graph.tasks.slice_id)
+    kernel = (graph.tasks.kind == TaskKind.KERNEL) & (row >= 0)
+    return float(np.nansum(graph.work.flops[row[kernel]]))
+
+
+def _devices(graph: TaskGraph) -> int:
+    return len({(lane.rank, lane.device) for lane in graph.lanes if lane.kind == LaneKind.STREAM})

@@ -15,6 +15,8 @@ TERA = 1e12
 GIGA = 1e9
 LEAST_MFU = 0.0005
 """Less does not show with one decimal."""
+PREDICTED = "predicted"
+"""Name of the step that a scenario gives."""
 LEAST_SHARE = 0.005
 """Less does not show in whole percent."""
 
@@ -203,7 +205,7 @@ def rate_lines(
     workload: Workload,
     steps: tuple[tuple[str, Nanos], ...],
     machine: Accelerators | None,
-    recorded: RecordedFlops = NO_FLOPS,
+    recorded: tuple[RecordedFlops, RecordedFlops] = (NO_FLOPS, NO_FLOPS),
     after: Accelerators | None = None,
 ) -> Iterator[str]:
     """One line per step time (its name, ns), then what they rest on; nothing when none is known.
@@ -212,18 +214,20 @@ def rate_lines(
         workload: what was said.
         steps: the last is the predicted one, where `after` is given.
         machine: accelerators of the recorded run.
-        recorded: FLOPs by shapes.
+        recorded: FLOPs by shapes, of the recorded run and of the predicted one.
         after: accelerators of the predicted run, where they are others.
     """
-    if not are_known(workload, recorded, machine):
+    as_run, then = recorded
+    if not are_known(workload, as_run, machine):
         return
     for at, (name, step_ns) in enumerate(steps):
         on = machine if after is None or at < len(steps) - 1 else after
-        parts = _told(rates(workload, step_ns, on, recorded), on)
+        done = then if name == PREDICTED else as_run
+        parts = _told(rates(workload, step_ns, on, done), on)
         yield f"{name:<11}" + (" | ".join(parts) or "-")
     yield from _rests_on(workload, machine)
-    yield from _mfu_rests_on(workload, machine, recorded)
-    yield from _predicted_against(workload, after, recorded)
+    yield from _mfu_rests_on(workload, machine, as_run)
+    yield from _predicted_against(workload, after, then)
 
 
 def _predicted_against(

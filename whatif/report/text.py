@@ -9,7 +9,8 @@ from ingest.units import format_ms
 from whatif.report.advice import advice
 from whatif.report.cross_rank import absent_lines, clock_lines, desync_lines, skew_lines
 from whatif.report.findings import Findings, Reading
-from whatif.report.rates import accelerators, rate_lines
+from whatif.report.flops import flops_after
+from whatif.report.rates import PREDICTED, accelerators, rate_lines
 from whatif.report.reading import bound_sentence, late_sentences, long_step_sentences
 from whatif.report.view import gpu_names
 
@@ -234,18 +235,20 @@ def _rate_lines(findings: Findings) -> Iterator[str]:
     study, workload = findings.study, findings.workload
     resized = study is not None and study.samples_factor != 1
     if study is not None and not resized:
-        steps.append(("predicted", study.step_ns))
+        steps.append((PREDICTED, study.step_ns))
     machine = accelerators(findings.graph, has_device=findings.facts.has_device)
     after = None
     if study is not None and not resized:
         after = accelerators(study.graph, has_device=findings.facts.has_device)
     after = after if after != machine else None
-    yield from rate_lines(workload, tuple(steps), machine, findings.flops, after)
+    flops = findings.flops
+    then = flops if study is None else flops_after(flops, findings.graph, study.graph)
+    yield from rate_lines(workload, tuple(steps), machine, (flops, then), after)
     if study is not None and resized:
         machine = accelerators(study.graph, has_device=findings.facts.has_device)
         workload = workload.times(study.samples_factor)
-        steps = [("predicted", study.step_ns)]
-        yield from rate_lines(workload, tuple(steps), machine, findings.flops)
+        steps = [(PREDICTED, study.step_ns)]
+        yield from rate_lines(workload, tuple(steps), machine, (flops, then))
 
 
 def _breakdown(findings: Findings) -> Iterator[str]:

@@ -35,6 +35,7 @@ from whatif.report.answer import (
     UnprofiledFacts,
 )
 from whatif.report.findings import Findings
+from whatif.report.flops import flops_after
 from whatif.report.layout import memory_facts, rests_on_facts
 from whatif.report.rates import accelerators, are_known, peak_of, rates, step_flops
 from whatif.report.reading import RunReading
@@ -283,6 +284,7 @@ def _rates(findings: Findings) -> RateFacts | None:
     graph = findings.graph if study is None else study.graph
     factor = 1.0 if study is None else study.samples_factor
     workload = findings.workload.times(factor)
+    recorded = flops_after(recorded, findings.graph, graph) if study is not None else recorded
     machine = accelerators(graph, has_device=findings.facts.has_device)
     if not are_known(workload, recorded, machine):
         return None

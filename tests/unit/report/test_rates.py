@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ingest.units import Nanos
+from replay.graph.work import KernelWork
 from replay.results.flops import RecordedFlops
 from tests.builders import GraphBuilder, data_parallel, facts_of
 from tests.unit.report.findings import findings_of
 from whatif.report.findings import Findings
+from whatif.report.flops import flops_after
 from whatif.report.rates import (
     Workload,
     accelerators,
@@ -175,3 +178,25 @@ def test_flops_that_cover_too_little_are_not_told() -> None:
 def test_an_mfu_that_does_not_show_is_told_as_a_bound() -> None:
     text = render(_recorded(replace(RECORDED, per_step=1.0)))
     assert "MFU below 0.1%" in text
+
+
+def test_a_scenario_that_doubles_flops_on_the_same_devices_doubles_them() -> None:
+    make = GraphBuilder()
+    task = make.kernel(0, "gemm", 1_000, caller=make.call(0, "launch", 10))
+    before = replace(make.build(), work=work_of(task, flops=100.0))
+    after = replace(before, work=work_of(task, flops=200.0))
+    recorded = RecordedFlops(per_step=100.0, by_dtype={}, matrix_ns=1, counted_ns=1, devices=1)
+    assert flops_after(recorded, before, after) == replace(recorded, per_step=200.0)
+    assert flops_after(recorded, before, before) == recorded
+
+
+def work_of(task: int, flops: float) -> KernelWork:
+    one = np.ones(1)
+    return KernelWork(
+        slice_id=np.array([task]),
+        flops=one * flops,
+        bytes=one,
+        operand_bytes=one.copy(),
+        dtype=np.zeros(1, np.int8),
+        tiles=np.zeros(1, np.int64),
+    )

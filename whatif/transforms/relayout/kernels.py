@@ -6,7 +6,7 @@ import numpy as np
 
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
-from replay.graph.work import Float64
+from replay.graph.work import Float64, KernelWork
 from whatif.models.places import Part as ModelPart
 from whatif.models.places import Place
 from whatif.tape.segments import Tape
@@ -42,11 +42,32 @@ def reshaped(tape: Tape, ask: Ask) -> Part:
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[made.task] = made.dur_ns
     scaled: Bool = ~made.factors.same
+    changed = replace(with_durations(graph, dur_ns), work=_work(graph, made))
     return Part(
-        tape=replace(tape, graph=with_durations(graph, dur_ns)),
+        tape=replace(tape, graph=changed),
         assumptions=_told(graph, made, scaled, KERNELS if on_device else OPERATORS),
         known_errors=_known_errors(made, scaled, on_device=on_device),
         scaled_ns=int(made.dur_ns[scaled].sum()),
+    )
+
+
+def _work(graph: TaskGraph, made: Changed) -> KernelWork:
+    """What kernels compute and move, as the next what-if and utilisation find it."""
+    work = graph.work
+    row = work.rows_of(graph.tasks.slice_id[made.task])
+    seen = row >= 0
+    row, size = row[seen], made.factors.of("size")[seen]
+    flops, moved, operands = work.flops.copy(), work.bytes.copy(), work.operand_bytes.copy()
+    flops[row] *= size
+    moved[row] *= size
+    operands[row] *= size
+    tiles = work.tiles.copy()
+    tiles[row] = np.where(tiles[row] > 0, np.maximum(np.rint(tiles[row] * size), 1), tiles[row])
+    product = work.product.copy()
+    if len(product) and made.product_after is not None:
+        product[row] = made.product_after[seen]
+    return replace(
+        work, flops=flops, bytes=moved, operand_bytes=operands, tiles=tiles, product=product
     )
 
 

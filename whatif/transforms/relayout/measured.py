@@ -46,6 +46,8 @@ class Changed:
     """Products whose sizes the trace has."""
     modelled: Bool
     """Whose ratio a model gave; others follow their FLOPs or bytes."""
+    product_after: Int64 | None = None
+    """Batch, m, n, k of recorded products afterwards, zeros of others; shape (tasks, 4)."""
 
 
 def kernels_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
@@ -65,6 +67,7 @@ def kernels_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
         factors=factors,
         from_sizes=kernels.product.recorded,
         modelled=~np.isnan(kernels.before_ns),
+        product_after=kernels.product.recorded_after,
     )
 
 

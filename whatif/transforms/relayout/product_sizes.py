@@ -26,6 +26,12 @@ class ProductSizes:
     recorded: Bool
     """Whether the trace has them; else they are the model's."""
 
+    @property
+    def recorded_after(self) -> Int64:
+        """Of recorded products in whole numbers, at least 1; zeros of others."""
+        whole = np.maximum(np.rint(np.nan_to_num(self.after)), 1.0)
+        return np.where(self.recorded[:, None], whole, 0.0).astype(np.int64)
+
 
 def product_sizes(factors: Factors, recorded: Int64, shape: RunShape) -> ProductSizes:
     """Sizes now and then.

@@ -1,0 +1,282 @@
+"""The best layouts of a run on given machines: searched in closed form, the best ones replayed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ingest.errors import ScenarioError, UserError
+from replay.graph.arrays import TaskGraph
+from replay.results.fidelity import Baseline
+from whatif.description.described import Described
+from whatif.models.bound import Bound
+from whatif.models.hardware import require
+from whatif.models.kernels.machine import Machine, machine_of
+from whatif.models.memory.rank import is_told
+from whatif.models.shape import RunShape
+from whatif.plan.anchor import Anchor, anchored
+from whatif.plan.passes import Levels, Times
+from whatif.plan.score import losses_of
+from whatif.plan.search import Found, Scored, ideal_of, pareto, search
+from whatif.plan.space import Space
+from whatif.plan.steps import what_ifs
+from whatif.recorded import Recorded
+from whatif.scenario import Scenario
+from whatif.study import Studies, Study
+from whatif.transforms.base import Context
+from whatif.transforms.gpu import Gpu
+from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known
+
+DESCRIBE = (
+    "replay describe TRACE --yaml > run.yaml, fill in what is missing, add --describe run.yaml"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What shall be planned for."""
+
+    gpus: tuple[int, ...]
+    """Numbers of GPUs, each planned for."""
+    gpu: str | None = None
+    """Another accelerator than the recorded one."""
+    node: int | None = None
+    """GPUs that the scale-up link joins; None: as recorded, or as the accelerator has it."""
+    samples: int | None = None
+    """Of a step of the whole job; None: as recorded."""
+    most_tp: int | None = None
+    most_pp: int | None = None
+    most_cp: int | None = None
+    top: int = 10
+    """Layouts that are replayed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A layout that is among the best."""
+
+    scored: Scored
+    low_ns: float
+    """By the closed form, at the ends of what its models may be off."""
+    high_ns: float
+    scenario: Scenario
+    study: Study | None
+    """Its replay; None where it was not replayed."""
+    refused: str = ""
+    """Why it could not be."""
+
+    @property
+    def step_ns(self) -> float:
+        """By the replay, where there is one."""
+        return self.scored.step_ns if self.study is None else float(self.study.step_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What was found."""
+
+    base: RunShape
+    spaces: tuple[Space, ...]
+    found: Found
+    best: tuple[Candidate, ...]
+    """The replayed ones by their replay, then those that could not be replayed."""
+    front: tuple[Scored, ...]
+    """No other layout is better in step, GPUs and memory."""
+    machine: Machine
+    notes: tuple[str, ...]
+
+
+def plan(
+    graph: TaskGraph,
+    baseline: Baseline,
+    described: Described,
+    asked: Asked,
+    recorded: Recorded,
+    progress: Callable[[str, float], None] = lambda _text, _share: None,
+) -> Plan:
+    """Search the layouts of a run on other machines.
+
+    Raises:
+        ScenarioError: model, batch or machine are not known, or no layout fits.
+    """
+    base = described.shape
+    _require_model(base)
+    context = known(graph, Context(recorded=recorded))
+    anchor, machine, now, notes = _machines(graph, baseline, described, asked, context)
+    node = asked.node or now.places.domain_gpus
+    now, told = _with_network(now, node, max(asked.gpus))
+    times = Times(machine, now.links, node, anchor.levels)
+    spaces = tuple(_space(base, asked, gpus, node) for gpus in asked.gpus)
+    found = search(
+        base,
+        spaces,
+        times,
+        anchor,
+        machine.memory_bytes,
+        lambda tried: progress(f"scoring layouts, {tried:,} so far", 0.0),
+    )
+    if not found.ranked:
+        raise _none_fits(found, machine)
+    chosen = _varied(found.ranked, asked.top)
+    ends = {
+        bound: Times(machine, now.links, node, anchor.levels, bound)
+        for bound in (Bound.LOW, Bound.HIGH)
+    }
+    studies = Studies(graph, baseline)
+    best = []
+    for number, one in enumerate(chosen):
+        progress(f"replaying {len(chosen)} layouts", number / len(chosen))
+        best.append(_candidate(one, (base, anchor, ends), asked, recorded, studies))
+    return Plan(
+        base=base,
+        spaces=spaces,
+        found=found,
+        best=tuple(sorted(best, key=lambda each: (each.study is None, each.step_ns))),
+        front=tuple(pareto(found.ranked)),
+        machine=machine,
+        notes=(*notes, *told),
+    )
+
+
+def _require_model(shape: RunShape) -> None:
+    """Refuse a run of which too little is known.
+
+    Raises:
+        ScenarioError: sizes of the model or of the batch are missing.
+    """
+    if is_told(shape) and shape.model.layers:
+        return
+    fields = {
+        **{name: getattr(shape.model, name) for name in ("layers", "hidden", "heads", "vocab")},
+        "ffn": shape.model.ffn or shape.model.expert_ffn,
+        "samples": shape.batch.samples,
+        "sequence": shape.batch.sequence,
+    }
+    missing = ", ".join(name for name, value in fields.items() if value is None)
+    raise ScenarioError(
+        f"a plan needs the sizes of the model, and the trace does not tell {missing}", hint=DESCRIBE
+    )
+
+
+def _machines(
+    graph: TaskGraph,
+    baseline: Baseline,
+    described: Described,
+    asked: Asked,
+    context: Context,
+) -> tuple[Anchor, Machine, Context, tuple[str, ...]]:
+    """Levels of the recorded machine, the machine that is planned for, and its links.
+
+    Raises:
+        ScenarioError: neither is known.
+    """
+    step_ns = float(baseline.replayed.mean_ns)
+    if context.device is None:
+        if asked.gpu is None:
+            raise ScenarioError(
+                "the accelerator of the recorded run is not known", hint="--base-gpu NAME tells it"
+            )
+        device = require(asked.gpu)
+        note = "the recorded accelerator is not known: times by models alone"
+        bare = Anchor(levels=Levels(), rest_ns=0.0)
+        moved = known(graph, Context(recorded=Recorded(gpu=device.name)))
+        return bare, machine_of(device), moved, (note,)
+    here = machine_of(context.device)
+    times = Times(here, context.links, context.places.domain_gpus, Levels())
+    anchor = anchored(graph, described, times, context.places, step_ns)
+    if asked.gpu is None:
+        return anchor, here, context, ()
+    applied = Gpu(name=asked.gpu).apply(graph, context)
+    now = applied.context
+    return anchor, machine_of(require(asked.gpu)), known(graph, now), ()
+
+
+def _with_network(context: Context, node: int, most: int) -> tuple[Context, tuple[str, ...]]:
+    """The links with the usual network of such nodes, where none is known and one is needed.
+
+    Raises:
+        ScenarioError: it is not known.
+    """
+    links = context.links
+    if most <= node or links.nic_bytes_per_s is not None:
+        return context, ()
+    usual = USUAL_NIC_BYTES_PER_S.get(links.architecture or "")
+    if usual is None:
+        raise ScenarioError(
+            f"{most:,} GPUs reach over several nodes, and the network between them is not known",
+            hint="--base-net RATE tells it (400Gbps), or --nodes-of N if they share a node",
+        )
+    told = f"network between nodes: {usual / 1e9:g} GB/s per GPU, one direction (usual; --base-net)"
+    return replace(context, fabric=replace(links, nic_bytes_per_s=usual)), (told,)
+
+
+def _space(base: RunShape, asked: Asked, gpus: int, node: int) -> Space:
+    recorded = base.degrees.dp * base.batch.micro_batches * (base.batch.samples or 1.0)
+    usual = Space(gpus=gpus, samples=asked.samples or max(round(recorded), 1), node=node)
+    return replace(
+        usual,
+        most_tp=asked.most_tp,
+        most_pp=asked.most_pp or usual.most_pp,
+        most_cp=asked.most_cp,
+    )
+
+
+def _none_fits(found: Found, machine: Machine) -> ScenarioError:
+    if found.nearest is None:
+        reasons = "; ".join(reason for reason, _ in found.excluded.counts.most_common(3))
+        return ScenarioError(
+            f"no layout divides: {reasons or 'nothing to try'}",
+            hint="another number of GPUs, or --global-batch N",
+        )
+    needs, has = found.nearest.memory_bytes / 1e9, (machine.memory_bytes or 0.0) / 1e9
+    return ScenarioError(
+        f"none of {found.tried:,} layouts fits: the smallest needs {needs:,.1f} GB of the "
+        f"{has:,.1f} GB of {machine.name}",
+        hint="more GPUs, or another --gpu",
+    )
+
+
+def _varied(ranked: Sequence[Scored], most: int) -> list[Scored]:
+    """The best, without those that recompute more than a better one and save no memory by it."""
+    chosen: list[Scored] = []
+    for one in ranked:
+        if len(chosen) == most:
+            break
+        if not any(_same_but_recomputed(one, other) for other in chosen):
+            chosen.append(one)
+    return chosen
+
+
+def _same_but_recomputed(one: Scored, other: Scored) -> bool:
+    mine, theirs = one.shape, other.shape
+    same = (mine.degrees, mine.batch, mine.options.schedule)
+    return same == (theirs.degrees, theirs.batch, theirs.options.schedule) and (
+        one.memory_bytes >= other.memory_bytes
+    )
+
+
+def _candidate(
+    one: Scored,
+    given: tuple[RunShape, Anchor, dict[Bound, Times]],
+    asked: Asked,
+    recorded: Recorded,
+    studies: Studies,
+) -> Candidate:
+    """The layout with its range, and its replay where the run allows one."""
+    base, anchor, ends = given
+    low_ns, high_ns = (
+        losses_of(one.shape, times, ideal_of(base, times), anchor.rest_ns).step_ns
+        for times in ends.values()
+    )
+    scenario = Scenario(base=recorded, transforms=what_ifs(base, one.shape, asked.gpu))
+    study, refused = None, ""
+    try:
+        study = studies.of(scenario)
+    except UserError as error:
+        refused = str(error)
+    return Candidate(
+        scored=one,
+        low_ns=min(low_ns, one.step_ns),
+        high_ns=max(high_ns, one.step_ns),
+        scenario=scenario,
+        study=study,
+        refused=refused,
+    )

@@ -1,0 +1,139 @@
+"""All layouts of a space, scored; those that fit, the best first."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from ingest.errors import ScenarioError
+from whatif.models.memory.device import fits
+from whatif.models.shape import Degrees, Recompute, RunShape, Schedule
+from whatif.plan.anchor import Anchor
+from whatif.plan.passes import Times
+from whatif.plan.score import Losses, computation_ns, losses_of, memory_bytes
+from whatif.plan.space import MICRO_SAMPLES, Excluded, Space, layouts
+
+EVERY = 256
+"""Layouts between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A layout with its step by the closed form."""
+
+    shape: RunShape
+    losses: Losses
+    memory_bytes: float
+    """Of the fullest rank, as tensors."""
+    fits: bool | None
+    """None: that is a matter of what the allocator reserves, or of a device that is not known."""
+
+    @property
+    def step_ns(self) -> float:
+        """By the closed form."""
+        return self.losses.step_ns
+
+    @property
+    def gpus(self) -> int:
+        """Of the job."""
+        return self.shape.degrees.world
+
+
+@dataclass(slots=True)
+class Found:
+    """What a search found."""
+
+    ranked: list[Scored] = field(default_factory=list)
+    """Those that fit, or may; the shortest step first."""
+    tried: int = 0
+    too_large: int = 0
+    nearest: Scored | None = None
+    """Of those that do not fit, the one that needs least."""
+    excluded: Excluded = field(default_factory=Excluded)
+    """Layouts that do not divide, by reason."""
+
+
+def search(
+    base: RunShape,
+    spaces: Sequence[Space],
+    times: Times,
+    anchor: Anchor,
+    device_bytes: float | None,
+    progress: Callable[[int], None] = lambda _tried: None,
+) -> Found:
+    """Score every layout.
+
+    Args:
+        base: the recorded run.
+        spaces: what is tried.
+        times: of parts on the machine that is planned for, at the levels of the anchor.
+        anchor: what the recorded run took.
+        device_bytes: memory of one device; None: not known, all fit.
+        progress: told how many were tried.
+
+    Raises:
+        UsageError: sizes of the model or the batch are not known.
+    """
+    found = Found()
+    for space in spaces:
+        ideal_ns = ideal_of(base, times) * space.samples / space.gpus
+        for shape in layouts(base, space, found.excluded):
+            found.tried += 1
+            if found.tried % EVERY == 0:
+                progress(found.tried)
+            _look_at(shape, times, anchor, (ideal_ns, device_bytes), found)
+    found.ranked.sort(key=lambda one: (one.step_ns, one.memory_bytes))
+    return found
+
+
+def _look_at(
+    shape: RunShape,
+    times: Times,
+    anchor: Anchor,
+    given: tuple[float, float | None],
+    found: Found,
+) -> None:
+    ideal_ns, device_bytes = given
+    try:
+        needed = memory_bytes(shape)
+        losses = losses_of(shape, times, ideal_ns, anchor.rest_ns)
+    except ScenarioError as error:
+        found.excluded.because(str(error))
+        return
+    enough = None
+    if device_bytes is not None:
+        enough = fits(needed, device_bytes)
+    one = Scored(shape=shape, losses=losses, memory_bytes=needed, fits=enough)
+    if enough is not False:
+        found.ranked.append(one)
+        return
+    found.too_large += 1
+    if found.nearest is None or needed < found.nearest.memory_bytes:
+        found.nearest = one
+
+
+def ideal_of(base: RunShape, times: Times) -> float:
+    """Computation of one sample through the whole model on one GPU, ns, kernels undivided.
+
+    Of the numbers of samples in a micro-batch the one with the least time for each.
+    """
+    whole = replace(
+        base,
+        degrees=Degrees(),
+        options=replace(base.options, schedule=Schedule.NONE, recompute=Recompute.NONE),
+    )
+    return min(
+        computation_ns(replace(whole, batch=replace(base.batch, samples=float(size))), times) / size
+        for size in MICRO_SAMPLES
+    )
+
+
+def pareto(scored: Sequence[Scored]) -> list[Scored]:
+    """Layouts that no other beats in step, GPUs and memory at once; the shortest step first."""
+    front: list[Scored] = []
+    for one in sorted(scored, key=lambda each: (each.step_ns, each.gpus, each.memory_bytes)):
+        if not any(
+            other.gpus <= one.gpus and other.memory_bytes <= one.memory_bytes for other in front
+        ):
+            front.append(one)
+    return front
