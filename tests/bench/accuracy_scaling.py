@@ -33,12 +33,18 @@ class Predicted:
     row: Row
     calibrates: bool
     made_ms: float | None = None
+    asked_ms: float | None = None
     refused: str = ""
 
     @property
     def error(self) -> float | None:
-        """Predicted over measured, less one."""
+        """Of the run made at its own layout: predicted over measured, less one."""
         return None if self.made_ms is None else self.made_ms / self.row.measured_ms - 1
+
+    @property
+    def asked_error(self) -> float | None:
+        """Of the what-ifs."""
+        return None if self.asked_ms is None else self.asked_ms / self.row.measured_ms - 1
 
 
 def predict(wanted: Sequence[Row]) -> list[Predicted]:

@@ -1,0 +1,136 @@
+"""A row of a scaling table asked of a made run of another layout, as a person would ask it."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from ingest.errors import ScenarioError
+from ingest.pipeline import IngestOptions, open_run
+from replay.graph.build import build
+from replay.results.fidelity import baseline
+from tests.bench.scaling_rows import Row
+from whatif.documents import write_yaml
+from whatif.models.shape import RunShape, Schedule
+from whatif.recorded import Recorded
+from whatif.scenario import Scenario
+from whatif.study import Studies
+from whatif.synth.calibrate import Calibration
+from whatif.synth.document import Wanted
+from whatif.synth.make import make_with
+from whatif.transforms.cp import ContextParallel
+from whatif.transforms.ep import ExpertParallel
+from whatif.transforms.grad_accum import GradAccum
+from whatif.transforms.pp import PipelineParallel
+from whatif.transforms.registry import Transform
+from whatif.transforms.replicas import Replicas
+from whatif.transforms.schedule import PipelineSchedule
+from whatif.transforms.sp import SequenceParallel
+from whatif.transforms.tp import TensorParallel
+from whatif.transforms.virtual_stages import VirtualStages
+from whatif.transforms.zero import Zero
+
+TASKS_OF_A_LAYER = 250
+"""Of one micro-batch, forward and backward: host rows, calls, kernels, collectives."""
+MOST_TASKS = 1_500_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the what-ifs said."""
+
+    predicted_ms: float
+    flags: str
+    base_ms: float
+    rests_on: str = ""
+
+
+def base_of(row: Row, first: Row) -> RunShape:
+    """The row's model in the layout of the row that calibrates, with as few micro-batches as can be.
+
+    Two where a kernel of its own adds gradients, so that the run has one.
+    """
+    fewest = 1 if row.shape.options.fused_accumulation else min(row.shape.batch.micro_batches, 2)
+    degrees = first.shape.degrees
+    experts = row.shape.model.experts
+    if experts is not None:
+        degrees = replace(degrees, ep=degrees.dp)
+    return replace(
+        row.shape,
+        degrees=degrees,
+        batch=replace(row.shape.batch, micro_batches=fewest),
+        options=replace(row.shape.options, schedule=Schedule.NONE),
+    )
+
+
+def flags_of(base: RunShape, target: RunShape) -> tuple[Transform, ...]:
+    """The what-ifs that lead from one to the other."""
+    before, after = base.degrees, target.degrees
+    made: list[Transform] = []
+    if after.tp != before.tp:
+        made.append(TensorParallel(degree=after.tp))
+    if after.sp and not before.sp:
+        made.append(SequenceParallel())
+    if after.cp != before.cp:
+        made.append(ContextParallel(degree=after.cp, exchange=after.cp_kind))
+    if after.pp != before.pp:
+        made.append(PipelineParallel(stages=after.pp))
+    if after.virtual_stages != before.virtual_stages:
+        made.append(VirtualStages(chunks=after.virtual_stages))
+    if target.options.schedule != base.options.schedule and after.pp > 1:
+        made.append(PipelineSchedule(name=target.options.schedule))
+    if after.dp != before.dp:
+        made.append(Replicas(replicas=after.dp))
+    if after.ep != before.ep:
+        made.append(ExpertParallel(degree=after.ep))
+    if (after.zero, after.shard) != (before.zero, before.shard):
+        made.append(Zero(stage=after.zero, shard=after.shard))
+    if target.batch.micro_batches != base.batch.micro_batches:
+        made.append(GradAccum(micro_batches=target.batch.micro_batches))
+    return tuple(made)
+
+
+def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> Asked:
+    """Make the run, read it, ask.
+
+    Raises:
+        ScenarioError: the what-ifs refuse, or the graph would be too large to be judged here.
+    """
+    base = base_of(row, first)
+    work = (row.shape.model.layers or 1) * row.shape.batch.micro_batches
+    if work * TASKS_OF_A_LAYER > MOST_TASKS:
+        raise ScenarioError(f"{work * TASKS_OF_A_LAYER / 1e6:.0f} M tasks: not judged")
+    flags = flags_of(base, row.shape)
+    wanted = Wanted(
+        model=base.model,
+        machine=row.machine,
+        degrees=base.degrees,
+        batch=base.batch,
+        elements=base.elements,
+        options=base.options,
+    )
+    net = row.machine.net_gb_per_s
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = make_with(wanted, folder / "run", calibration)
+        write_yaml(msgspec.to_builtins(base), folder / "run.yaml")
+        with open_run([folder / "run"], options=IngestOptions(cache=False)) as run:
+            built = build(run.store)
+        said = Recorded(
+            gpu=row.machine.gpu,
+            net=None if net is None else f"{net:g}GBps",
+            gpus_per_node=row.machine.nodes_of,
+            describe=str(folder / "run.yaml") if described else None,
+        )
+        scenario = Scenario(base=said, transforms=flags)
+        studies = Studies(built.graph, baseline(built.graph, built.facts))
+        answer = studies.of(scenario, is_bounded=False)
+    return Asked(
+        predicted_ms=answer.step_ns / 1e6,
+        flags=" ".join(flag.flag for flag in flags),
+        base_ms=made.step_ms,
+    )
+
+
