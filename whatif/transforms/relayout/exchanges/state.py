@@ -147,6 +147,7 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
         bucket,
         after=after,
         waits=np.where(beside, waits, NONE),
+        ends=units.line[at_end],
         beside=beside,
         copied=rows[0].kind is CollectiveKind.ALL_REDUCE,
     )
@@ -262,6 +263,7 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     waits: Int64,
     beside: bool,
     copied: bool,
+    ends: Int64 | None = None,
 ) -> Insertions:
     group = site.links.group(site.ask.target, change.along, change.after)
     key = site.keys(parts.unit, change)
@@ -280,6 +282,7 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
         beside=beside,
         waits=waits.astype(np.int32),
         host_ns=host_ns,
+        ends=None if ends is None else ends.astype(np.int32),
         name=f"{row.along} {row.kind.name.lower()}",
         stream=f"{row.along} {row.kind.name.lower()}s",
     )
