@@ -419,7 +419,8 @@ def _gathers_parameters(use: Use) -> tuple[bool, str]:
 
 def _by_size(group: Group, use: Use) -> _Told | None:
     """What carries a few numbers of a step alone joins ranks for norms, losses and flags."""
-    carried = sum(use.weight.values())
+    apart = {key: value for key, value in use.weight.items() if key[0] not in _BETWEEN_TWO}
+    carried = sum(apart.values())
     if use.unit != "bytes" or not 0 < carried <= FLAGS_BYTES * use.steps:
         return None
     if group.description in ("", "undefined"):
