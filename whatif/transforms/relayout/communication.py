@@ -23,6 +23,7 @@ from whatif.transforms.relayout.exchanges.axes import (
 )
 from whatif.transforms.relayout.exchanges.inside import Site, inside
 from whatif.transforms.relayout.exchanges.links import Links, links_of
+from whatif.transforms.relayout.exchanges.own_work import without_own_work
 from whatif.transforms.relayout.exchanges.resize import resized
 from whatif.transforms.relayout.exchanges.state import state
 from whatif.transforms.relayout.exchanges.units import units_of
@@ -51,12 +52,14 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     kept = resized(tape.graph, ask, along, staying, links.context)
     leaving = _of_axes(along, [change.along for change in found if change.leaves])
     changed = without(replace(tape, graph=kept.graph), leaving)
+    changed, own = without_own_work(changed, ask)
     additions = _additions(changed, ask, links, found)
     made_ns = sum(int(each.transfer_ns.sum()) for each in additions)
     return Part(
         tape=inserted(changed, additions),
         assumptions=(
             *_gone_told(leaving, found),
+            *own,
             *_come_told(additions),
             *(links.told if additions else ()),
             *kept.assumptions,
