@@ -8,9 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ingest.errors import ScenarioError
-from ingest.pipeline import IngestOptions, open_run
-from replay.graph.build import build
-from replay.results.fidelity import baseline
+from ingest.pipeline import IngestOptions
+from replay.calls.replayed import replay_run
 from tests.bench.scaling_rows import Row
 from whatif.documents import write_yaml
 from whatif.models.shape import RunShape, Schedule
@@ -116,8 +115,6 @@ def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> A
         folder = Path(name)
         made = make_with(wanted, folder / "run", calibration)
         write_yaml(msgspec.to_builtins(base), folder / "run.yaml")
-        with open_run([folder / "run"], options=IngestOptions(cache=False)) as run:
-            built = build(run.store)
         said = Recorded(
             gpu=row.machine.gpu,
             net=None if net is None else f"{net:g}GBps",
@@ -125,8 +122,8 @@ def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> A
             describe=str(folder / "run.yaml") if described else None,
         )
         scenario = Scenario(base=said, transforms=flags)
-        studies = Studies(built.graph, baseline(built.graph, built.facts))
-        answer = studies.of(scenario, is_bounded=False)
+        run = replay_run([folder / "run"], recorded=said, options=IngestOptions(cache=False))
+        answer = Studies(run.graph, run.baseline).of(scenario, is_bounded=False)
     return Asked(
         predicted_ms=answer.step_ns / 1e6,
         flags=" ".join(flag.flag for flag in flags),
