@@ -55,7 +55,8 @@ class Study:
     high_ns: Nanos
     rank_ns: tuple[Nanos | None, ...]
     """Predicted step of each recorded rank by its own boundaries, in the order of the unchanged
-    graph's `ranks`; None for those that the scenario has no place for."""
+    graph's `ranks`; None for those that the scenario has no place for. Where several ranks now run
+    its work, that of the slowest."""
     predicted: Breakdown
     graph: TaskGraph
     """With the scenario's changes."""
@@ -223,9 +224,27 @@ def readings_of(graph: TaskGraph) -> Readings:
 def _rank_ns(
     graph: TaskGraph, changed: TaskGraph, predicted: StepTimes
 ) -> tuple[Nanos | None, ...]:
-    """Predicted step of each recorded rank, as far as it is still there."""
+    """Predicted step of each recorded rank, as far as it is still there.
+
+    Of a run that was put together anew that of the slowest rank that runs work of the recorded one.
+    """
     by_rank = {info.rank: predicted.rank_mean_ns(at) for at, info in enumerate(changed.ranks)}
+    if changed.origin is not None:
+        by_rank = _by_recorded_rank(graph, changed, by_rank)
     return tuple(by_rank.get(info.rank) for info in graph.ranks)
+
+
+def _by_recorded_rank(
+    graph: TaskGraph, changed: TaskGraph, by_rank: dict[int, Nanos]
+) -> dict[int, Nanos]:
+    assert changed.origin is not None, "put together anew"
+    copy = np.flatnonzero((changed.origin >= 0) & (changed.origin < graph.n_tasks))
+    now, was = changed.tasks.rank[copy], graph.tasks.rank[changed.origin[copy]]
+    found: dict[int, Nanos] = {}
+    for rank, recorded in np.unique(np.stack([now, was], axis=1), axis=0).tolist():
+        if rank in by_rank:
+            found[recorded] = max(by_rank[rank], found.get(recorded, by_rank[rank]))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,11 +351,24 @@ def without_one_step(predicted: StepTimes) -> Iterator[int]:
         yield from (round((sum(steps) - step) / (len(steps) - 1)) for step in steps)
 
 
+def _touched(graph: TaskGraph, changed: TaskGraph) -> Bool:
+    """Per task of the run, whether its time is another now, or it runs more or less often."""
+    before, after = graph.tasks, changed.tasks
+    n_tasks = graph.n_tasks
+    origin = np.arange(n_tasks) if changed.origin is None else changed.origin
+    copy = np.flatnonzero((origin >= 0) & (origin < n_tasks))
+    of = origin[copy]
+    touched: Bool = np.bincount(of, minlength=n_tasks) != 1
+    differs = before.dur_ns[of] != after.dur_ns[copy]
+    differs |= before.residual_ns[of] != after.residual_ns[copy]
+    touched[of[differs]] = True
+    return touched
+
+
 def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
     """Why a graph that was changed takes the same step."""
-    n_tasks, before, after = graph.n_tasks, graph.tasks, changed.tasks
-    touched: Bool = before.dur_ns != after.dur_ns[:n_tasks]
-    touched |= before.residual_ns != after.residual_ns[:n_tasks]
+    before = graph.tasks
+    touched = _touched(graph, changed)
     if touched[baseline.path.task].any():
         return ANOTHER_PATH
     if not touched.any():  # only the order of tasks has changed

@@ -228,6 +228,7 @@ class TaskGraph:
                 if isinstance(value, np.ndarray):
                     value.flags.writeable = False
         self.order.flags.writeable = False
+        assert self.origin is None or len(self.origin) == self.n_tasks, "one per task"
 
     @property
     def n_tasks(self) -> int:

@@ -18,8 +18,11 @@ def added_transfers(plain: TaskGraph, recorded: Int64) -> tuple[Int64, Int64]:
     """
     tasks = plain.tasks
     behind = int(recorded.max()) + 1 if len(recorded) else plain.n_tasks
-    added = behind + np.flatnonzero(tasks.kind[behind:] == TaskKind.TRANSFER)
-    if not len(added):
+    origin = np.arange(plain.n_tasks) if plain.origin is None else plain.origin
+    is_added = ((origin < 0) | (origin >= behind)) & (tasks.kind == TaskKind.TRANSFER)
+    added = np.flatnonzero(is_added)
+    if not len(added) or not len(recorded):
+        added = added[:0]
         return added, added
     order = np.argsort(tasks.slice_id[recorded], kind="stable")
     known = tasks.slice_id[recorded[order]]

@@ -12,7 +12,8 @@ import numpy as np
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import Float64, Int64, TaskGraph
 from whatif.couplings.added import added_transfers
-from whatif.transforms.links import Jobs, shared_links, weight_of
+from whatif.couplings.copies import found_in
+from whatif.transforms.links import Jobs, link_numbers, shared_links, weight_of
 
 ROUNDING_NS = 2.0
 ROUNDING_FRAC = 1e-9
@@ -48,14 +49,19 @@ class Contention:
         return self._with_added(plain)._durations(plain, schedule)
 
     def _with_added(self, plain: TaskGraph) -> "Contention":
-        """The same with transfers that a scenario added, each like the one that it stands for."""
+        """The same for a variant: with transfers that it added, each like the one it stands for.
+
+        Where it was put together anew, its ranks are on links of their own.
+        """
+        found = found_in(plain, self.task)
         task, like = added_transfers(plain, self.task)
-        if not len(task):
+        if not len(task) and plain.origin is None:
             return self
-        rows = np.concatenate([np.arange(len(self.task)), like])
+        rows = np.concatenate([found.row, like])
+        task = np.concatenate([found.task, task])
         return Contention(
-            task=np.concatenate([self.task, task]),
-            link=self.link[rows],
+            task=task,
+            link=self.link[rows] if plain.origin is None else link_numbers(plain, task),
             taken_ns=self.taken_ns[rows],
             latency_ns=self.latency_ns[rows],
             alone_ns=self.alone_ns[rows],
@@ -63,6 +69,8 @@ class Contention:
         )
 
     def _durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
+        if not len(self.task):
+            return plain.tasks.dur_ns
         asked_ns = plain.tasks.dur_ns[self.task]
         alone_ns, weight = self._asked(plain)
         start_ns = schedule.start_ns[self.task].astype(np.float64)

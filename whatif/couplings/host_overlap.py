@@ -14,6 +14,7 @@ from replay.engine.schedule import Schedule
 from replay.graph.arrays import Float64, Int64, TaskGraph
 from whatif.couplings.added import added_transfers
 from whatif.couplings.contention import ROUNDING_FRAC, ROUNDING_NS
+from whatif.couplings.copies import found_in
 from whatif.transforms.host_transfers import sends_seen_elsewhere
 
 SCALED = (TaskKind.HOST_WORK, TaskKind.HOST_CALL)
@@ -30,17 +31,34 @@ class _Rank:
     alone_frac: Float64
     """Per task: its time alone over that recorded."""
 
-    def with_added(self, plain: TaskGraph) -> "_Rank":
-        """The same with transfers that a scenario added."""
+    def inside(self, plain: TaskGraph) -> "list[_Rank]":
+        """The same in a variant, with transfers that it added: once per rank that has copies."""
         added, _ = added_transfers(plain, self.transfer)
-        if not len(added):
-            return self
-        return replace(self, transfer=np.concatenate([self.transfer, added]))
+        if plain.origin is None:
+            return [replace(self, transfer=np.concatenate([self.transfer, added]))]
+        work, moves = found_in(plain, self.task), found_in(plain, self.transfer)
+        transfer = np.concatenate([moves.task, added])
+        rank = plain.tasks.rank
+        found = []
+        for one in np.unique(rank[work.task]).tolist():
+            mine = rank[work.task] == one
+            found.append(
+                replace(
+                    self,
+                    task=work.task[mine],
+                    transfer=transfer[rank[transfer] == one],
+                    alone_frac=self.alone_frac[work.row[mine]],
+                )
+            )
+        return found
 
     def clock(self, schedule: Schedule) -> tuple[Float64, Float64]:
         """Moments, and the work that a thread could have done until each, ns."""
         lo_ns = schedule.start_ns[self.transfer]
         hi_ns = schedule.end_ns[self.transfer]
+        if not len(self.transfer):
+            ends_ns = np.array([0.0, FAR_NS])
+            return ends_ns, ends_ns
         moment_ns, place = np.unique(np.concatenate([lo_ns, hi_ns]), return_inverse=True)
         change = np.concatenate([np.ones(len(lo_ns)), -np.ones(len(hi_ns))])
         running = np.cumsum(np.bincount(place, weights=change, minlength=len(moment_ns)))
@@ -72,15 +90,21 @@ class HostOverlap:
 
     def watched(self, plain: TaskGraph) -> Int64:
         """Host work and transfers."""
-        ranks = [rank.with_added(plain) for rank in self.ranks]
-        return np.concatenate([ids for rank in ranks for ids in (rank.task, rank.transfer)])
+        nothing = np.zeros(0, np.int64)
+        ranks = self._inside(plain)
+        return np.concatenate(
+            [nothing, *(ids for one in ranks for ids in (one.task, one.transfer))]
+        )
+
+    def _inside(self, plain: TaskGraph) -> list[_Rank]:
+        return [one for rank in self.ranks for one in rank.inside(plain)]
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Durations of host work beside the transfers of `schedule`."""
         dur_ns = plain.tasks.dur_ns.copy()
-        for rank in self.ranks:
+        for rank in self._inside(plain):
             asked_ns = plain.tasks.dur_ns[rank.task].astype(np.float64)
-            moment_ns, done_ns = rank.with_added(plain).clock(schedule)
+            moment_ns, done_ns = rank.clock(schedule)
             start_ns = schedule.start_ns[rank.task].astype(np.float64)
             begun_ns = np.interp(start_ns, moment_ns, done_ns)
             ends_ns = np.interp(begun_ns + asked_ns * rank.alone_frac, done_ns, moment_ns)

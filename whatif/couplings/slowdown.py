@@ -9,6 +9,7 @@ from ingest.vocab import KernelClass, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
 from replay.results.cover import Cover, cover
+from whatif.couplings.copies import found_in
 from whatif.couplings.walks import FULL_SPEED, time_taken, work_done
 from whatif.models.overlap import (
     MOVING,
@@ -46,27 +47,29 @@ class SlowdownBesideComm:
 
     def watched(self, plain: TaskGraph) -> Int64:
         """The kernels, and the communication of all devices."""
-        return np.concatenate([self.task, communication(plain)])
+        return np.concatenate([found_in(plain, self.task).task, communication(plain)])
 
     def durations(self, plain: TaskGraph, schedule: Schedule) -> Int64:
         """Duration of every task when communication runs beside it as in `schedule`, ns."""
-        plain_ns = plain.tasks.dur_ns[self.task]
-        resized = plain_ns / np.maximum(self.dur_ns, 1)
-        work = np.where(
-            plain_ns == self.dur_ns, self.work, np.rint(self.work * resized).astype(np.int64)
-        )
-        timeline = _timeline(plain, schedule, device_of_lane(plain))
+        task, row = found_in(plain, self.task)
+        plain_ns, was_ns = plain.tasks.dur_ns[task], self.dur_ns[row]
+        resized = plain_ns / np.maximum(was_ns, 1)
+        work = self.work[row]
+        work = np.where(plain_ns == was_ns, work, np.rint(work * resized).astype(np.int64))
+        devices = device_of_lane(plain)
+        device = self.device[row] if plain.origin is None else devices[plain.tasks.lane[task]]
+        timeline = _timeline(plain, schedule, devices)
         taken_ns = time_taken(
-            timeline.first[self.device],
-            timeline.first[self.device + 1],
+            timeline.first[device],
+            timeline.first[device + 1],
             timeline.begin_ns,
             timeline.state,
-            self.speed,
-            schedule.start_ns[self.task],
+            self.speed[row],
+            schedule.start_ns[task],
             work,
         )
         dur_ns = plain.tasks.dur_ns.copy()
-        dur_ns[self.task] = taken_ns
+        dur_ns[task] = taken_ns
         return dur_ns
 
     @property
@@ -182,9 +185,11 @@ def _communication(
     start_ns, end_ns = schedule.start_ns[ids], schedule.end_ns[ids].copy()
     arrive = kind == TaskKind.ARRIVE
     end_ns[arrive] = np.maximum(end_ns[arrive], schedule.start_ns[ids[arrive] + 1])
+    order = np.argsort(device, kind="stable")
+    first = np.searchsorted(device[order], np.arange(int(devices.max()) + 2))
     for number in range(int(devices.max()) + 1):
-        mine = device == number
-        moves = mine & ~arrive
+        mine = order[first[number] : first[number + 1]]
+        moves = mine[~arrive[mine]]
         yield number, cover(start_ns[mine], end_ns[mine]), cover(start_ns[moves], end_ns[moves])
 
 

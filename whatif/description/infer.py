@@ -13,6 +13,7 @@ from whatif.description.elements import elements_of, parameters_of
 from whatif.description.file import Said, refuse_contradictions, said_over
 from whatif.description.kind import kind_of
 from whatif.description.label import Labelled, label
+from whatif.description.memory import memory_findings
 from whatif.description.messages import Chain, chain_of, messages_of, orders_of
 from whatif.description.micro_batches import alternations, micro_batches_of
 from whatif.description.recompute import recompute_of
@@ -60,16 +61,19 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         labels=whole_model(graph, labelled.labels, stage_of_rank, stage_layers),
         stage_of_rank=stage_of_rank,
         stage_layers=stage_layers,
-        findings=_with_said(
-            (
-                kind_finding,
-                *degrees.findings,
-                *findings,
-                *_layers_told(found, labelled),
-                *labelled.findings,
+        findings=(
+            *_with_said(
+                (
+                    kind_finding,
+                    *degrees.findings,
+                    *findings,
+                    *_layers_told(found, labelled),
+                    *labelled.findings,
+                ),
+                found,
+                shape,
             ),
-            found,
-            shape,
+            *memory_findings(shape, kind, graph.work),
         ),
         doubts=(*degrees.doubts, *doubts, *labelled.doubts, *_recording_doubts(graph)),
     )

@@ -8,6 +8,7 @@ of equal stages and messages that take no time.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 
@@ -103,6 +104,7 @@ class Pipeline:
         return place % self.stages, place // self.stages
 
 
+@lru_cache
 def effective(schedule: Schedule, *, stages: int, chunks: int = 1) -> Schedule:
     """The schedule that a run with so many stages has: none of one stage, else 1F1B by habit."""
     if stages == 1:

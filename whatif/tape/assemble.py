@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from replay.engine.run import replay
-from replay.graph.arrays import Edges, Int64
+from replay.graph.arrays import Edges, Int64, TaskGraph
 from replay.graph.csr import by_destination, concatenate, task_label, topological_order
 from replay.graph.scans import kahn
 from whatif.tape.carried import inner_edges, outer_edges
@@ -20,10 +20,18 @@ from whatif.tape.copies import (
     residuals,
     tape_of,
     task_columns,
+    with_values,
 )
 from whatif.tape.instances import Instances, instances_of
-from whatif.tape.lanes import Stretches, new_lanes, order_edges, stretches_of
+from whatif.tape.lanes import NewLanes, Stretches, new_lanes, order_edges, stretches_of
 from whatif.tape.meetings import Meetings, collective_columns, meeting_edges, meetings_of
+from whatif.tape.messages import (
+    Messages,
+    message_edges,
+    message_tasks,
+    messages_of,
+    with_messages,
+)
 from whatif.tape.reel import Reel, reel_of
 from whatif.tape.segments import Assembled, Program, Tape
 
@@ -54,34 +62,60 @@ def assemble(tape: Tape, programs: Sequence[Program], *, world_size: int) -> Ass
     reel = reel_of(tape)
     made = instances_of(reel, programs)
     lanes = new_lanes(reel, made)
-    stretches = stretches_of(reel, made, lanes)
-    meetings = meetings_of(reel, made)
-    copies = Copies.of(made, meetings)
-    wired = _wired(reel, made, stretches, meetings, copies)
-    tasks = task_columns(reel, made, lanes, meetings, copies)
-    collectives, groups = collective_columns(reel, made, meetings)
-    graph = tape.graph
-    infos = {info.rank: info for info in graph.ranks}
+    parts = _Parts(
+        reel=reel,
+        made=made,
+        stretches=stretches_of(reel, made, lanes),
+        meetings=meetings_of(reel, made),
+        messages=messages_of(reel, made),
+    )
+    copies = Copies.of(made, parts.meetings, parts.messages)
+    wired = _wired(parts, lanes, copies)
+    graph = replace(_graph(parts, lanes, copies, wired), world_size=world_size)
+    start_ns = replay(graph).start_ns
     grown = replace(
         graph,
-        tasks=replace(tasks, release_ns=wired.release_ns, residual_ns=wired.residual_ns),
-        edges=wired.edges,
-        order=topological_order(wired.edges, task_label(tasks, graph.names)),
-        collectives=collectives,
-        boundaries=boundaries_of(reel, made, lanes, stretches),
-        lanes=lanes.lanes,
-        groups=groups,
-        ranks=tuple(replace(infos[one.like], rank=one.rank) for one in programs),
-        world_size=world_size,
-        origin=origins(graph, copies.source),
-    )
-    start_ns = replay(grown).start_ns
-    grown = replace(
-        grown,
-        tasks=replace(grown.tasks, ts_ns=start_ns.copy()),
+        tasks=replace(graph.tasks, ts_ns=start_ns.copy()),
         gradients=gradients_of(reel, made, start_ns),
     )
     return Assembled(tape=tape_of(reel, made, copies, grown), dropped_edges=wired.dropped)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What the new graph is made of."""
+
+    reel: Reel
+    made: Instances
+    stretches: Stretches
+    meetings: Meetings
+    messages: Messages
+
+
+def _graph(parts: _Parts, lanes: NewLanes, copies: Copies, wired: "_Wired") -> TaskGraph:
+    """The new graph with the times of the recording."""
+    reel, made, messages = parts.reel, parts.made, parts.messages
+    graph = reel.tape.graph
+    names = (*graph.names, messages.name) if messages.count else graph.names
+    tasks = task_columns(reel, made, lanes, parts.meetings, copies)
+    if messages.count:
+        own = message_tasks(made, messages, lanes, parts.meetings, wired.callers)
+        tasks = with_values(tasks, {**own, "name": (own["kind"][0], len(graph.names))})
+    calls, groups = with_messages(made, messages, *collective_columns(reel, made, parts.meetings))
+    infos = {info.rank: info for info in graph.ranks}
+    return replace(
+        graph,
+        tasks=replace(tasks, release_ns=wired.release_ns, residual_ns=wired.residual_ns),
+        edges=wired.edges,
+        order=topological_order(wired.edges, task_label(tasks, names)),
+        collectives=calls,
+        boundaries=boundaries_of(reel, made, lanes, parts.stretches, messages),
+        lanes=lanes.lanes,
+        groups=groups,
+        ranks=tuple(replace(infos[one.like], rank=one.rank) for one in made.programs),
+        names=names,
+        origin=origins(graph, copies.source),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +125,17 @@ class _Wired:
     edges: Edges
     release_ns: Int64
     residual_ns: Int64
+    callers: Int64
+    """Of the ends of messages."""
     dropped: int
 
 
-def _wired(
-    reel: Reel, made: Instances, stretches: Stretches, meetings: Meetings, copies: Copies
-) -> _Wired:
-    carried = outer_edges(reel, made, stretches.as_recorded)
-    met = meeting_edges(reel, made, meetings)
+def _wired(parts: _Parts, lanes: NewLanes, copies: Copies) -> _Wired:
+    reel, made, stretches = parts.reel, parts.made, parts.stretches
+    carried = outer_edges(reel, made, lanes, stretches)
+    met = meeting_edges(reel, made, parts.meetings)
+    first_meet = parts.meetings.n_before(made)
+    sent = message_edges(reel, made, stretches, parts.messages, first_meet)
     release_ns, releasing = releases(reel, made, copies)
     certain = concatenate(
         [
@@ -107,6 +144,7 @@ def _wired(
             met.edges,
             order_edges(reel, made, stretches),
             releasing,
+            sent.edges,
         ]
     )
     disturbed = np.zeros(len(copies), bool)
@@ -114,21 +152,26 @@ def _wired(
     disturbed[met.disturbed] = True
     disturbed[stretches.first[~stretches.as_recorded]] = True
     dropped = carried.dropped
-    for backward in (
-        carried.backward,
-        carried.backward.select(np.zeros(len(carried.backward), bool)),
-    ):
-        listed = concatenate([certain, backward])
-        degree = np.bincount(listed.dst, minlength=len(copies))
-        holding, released_ns = held(reel, made, copies, degree, release_ns)
-        edges = by_destination(concatenate([listed, holding]), len(copies))
+    for backward, posting in ((True, True), (False, True), (False, False)):
+        released_ns = release_ns.copy()
+        listed = [certain]
+        if backward:
+            listed.append(carried.backward)
+        if posting:
+            listed.append(sent.posting)
+        else:
+            released_ns[sent.posting.dst] = 0
+        whole = concatenate(listed)
+        degree = np.bincount(whole.dst, minlength=len(copies))
+        holding, released_ns = held(reel, made, copies, degree, released_ns)
+        edges = by_destination(concatenate([whole, holding]), len(copies))
         if len(kahn(edges.start, edges.src)) == len(copies):
             break
         disturbed[carried.backward.dst] = True
-        dropped += len(backward)
     return _Wired(
         edges=edges,
         release_ns=released_ns,
         residual_ns=residuals(reel, copies, disturbed),
-        dropped=dropped,
+        callers=sent.caller,
+        dropped=dropped + (0 if backward else len(carried.backward)),
     )

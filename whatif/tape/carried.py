@@ -8,6 +8,7 @@ from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Bool, Int64
 from replay.graph.csr import EdgeList
 from whatif.tape.instances import Instances
+from whatif.tape.lanes import NewLanes, Stretches
 from whatif.tape.reel import ORDER, Reel
 from whatif.tape.spans import Grouped, latest, numbered
 
@@ -60,19 +61,15 @@ class _Links:
     """Rows of the edges of each pair."""
 
 
-def outer_edges(reel: Reel, made: Instances, keeps_order: Bool) -> Carried:
+def outer_edges(reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretches) -> Carried:
     """Edges between segments but those of collectives, from the counterpart of their source.
 
-    That is, before the destination in its program, the latest instance of the same segment whose
-    step, layer and micro-batch stand to the destination's as in the recording; else of any segment
-    of the same part and direction that does; else the latest of that part and direction; else there
-    is none. Order along a lane is carried over only where the lane's neighbours are as recorded.
-
-    Args:
-        reel: of the recording.
-        made: instances.
-        keeps_order: per instance and row of `reel.lanes.of_segment` gathered over them: its
-            predecessor on the lane is the recorded one.
+    That is a task of the latest instance of the same segment, before the destination in its
+    program, whose step, layer and micro-batch stand to the destination's as in the recording; else
+    of any segment of the same part and direction that does; else of the latest of that part and
+    direction; else there is none. What waited for all that its source's lane had been given does so
+    again (`_Followed`). Order along a lane is carried over only where the lane's neighbours are as
+    recorded.
     """
     links = _links(reel)
     of_destination = Grouped.of(links.dst, reel.n_segments)
@@ -80,24 +77,115 @@ def outer_edges(reel: Reel, made: Instances, keeps_order: Bool) -> Carried:
     at, link = of_destination.gathered(segment)
     found = _sources(reel, made, instance[at], link, links)
     turn, row = links.edges.gathered(link)
-    dst = instance[at][turn]
-    source, sure, later = found.instance[turn], found.sure[turn], found.later[turn]
+    dst, later = instance[at][turn], found.later[turn]
     edges = reel.edges
+    task = edges.src[row].astype(np.int64)
+    source = _counterparts(reel, made, found.instance[turn], task)
+    sure = found.sure[turn] & (source >= 0)
+    followed = _followed(reel, made, lanes, stretches, dst, row)
+    takes = (followed >= 0) & ~later
+    takes &= (edges.kind[row] != EdgeKind.EVENT_WAIT) | ~sure | _alike(reel, made, followed, task)
+    source = np.where(takes, followed, source)
+    sure = np.where(takes, made.task[followed] == task, sure)
     new_dst = made.base[dst] + reel.local[edges.dst[row]]
-    new_src = made.base[source] + reel.local[edges.src[row]]
     order = np.isin(edges.kind[row], ORDER) & _same_lane(reel, row)
-    kept_order = _kept_order(reel, made, keeps_order, dst, row)
-    keep = (source >= 0) & (~order | kept_order)
+    keep = (source >= 0) & (~order | _kept_order(reel, made, stretches, dst, row))
     keep &= sure | ~np.isin(edges.kind[row], OF_A_FULL_DEVICE)
     disturbed = np.zeros(made.n_tasks, bool)
     disturbed[new_dst[~keep | ~sure]] = True
     chosen, back = keep & ~later, keep & later
     return Carried(
-        edges=moved(edges, row[chosen], new_src[chosen], new_dst[chosen]),
-        backward=moved(edges, row[back], new_src[back], new_dst[back]),
+        edges=moved(edges, row[chosen], source[chosen], new_dst[chosen]),
+        backward=moved(edges, row[back], source[back], new_dst[back]),
         disturbed=disturbed,
         dropped=int((~keep & ~order).sum()),
     )
+
+
+def _counterparts(reel: Reel, made: Instances, instance: Int64, task: Int64) -> Int64:
+    """New task in an instance that stands for a recorded one; -1.
+
+    In another segment than the task's own it is the one at the same turn on the lane of the same
+    role, counted from the nearer end.
+    """
+    segment = np.where(instance >= 0, made.segment[instance], NONE)
+    same = segment == reel.segment[task]
+    found = np.where(same & (instance >= 0), made.base[instance] + reel.local[task], NONE)
+    other = np.flatnonzero((instance >= 0) & ~same)
+    if not len(other):
+        return found
+    occupied, role = reel.lanes, reel.role
+    n_roles = int(role.max(initial=0)) + 1
+    key = occupied.segment * n_roles + role[occupied.lane]
+    order = np.argsort(key, kind="stable")
+    asked = task[other]
+    wanted = segment[other] * n_roles + role[occupied.lane[occupied.row[asked]]]
+    place = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+    row = order[place]
+    there = key[row] == wanted
+    was, turn = occupied.row[asked], occupied.turn[asked]
+    from_end = occupied.count[was] - 1 - turn
+    near_end = from_end < turn
+    now = np.where(near_end, occupied.count[row] - 1 - from_end, turn)
+    now = np.clip(now, 0, occupied.count[row] - 1)
+    new = made.base[instance[other]] + reel.local[occupied.tasks[occupied.at[row] + now]]
+    found[other] = np.where(there, new, NONE)
+    return found
+
+
+_FOLLOWING = (
+    *ORDER,
+    EdgeKind.HAND_OVER,
+    EdgeKind.HOST_SYNC,
+    EdgeKind.EVENT_WAIT,
+)
+"""Edges that may come from the end of all that a lane had been given."""
+
+
+def _followed(
+    reel: Reel,
+    made: Instances,
+    lanes: NewLanes,
+    stretches: Stretches,
+    instance: Int64,
+    row: Int64,
+) -> Int64:
+    """Per carried edge that waited for all that a lane had before its segment: what has it now.
+
+    Threads that hand over, streams that are synchronised and events do not ask whose work that was.
+    An event is recorded at a certain place, though: only where that is of the same part of the
+    model does it wait for the end of the lane (`_alike`).
+
+    Returns:
+        The last new task on the lane before the instance; -1 for other edges.
+    """
+    occupied, edges = reel.lanes, reel.edges
+    task = edges.src[row].astype(np.int64)
+    width = reel.n_own + 2
+    key = occupied.lane * width + reel.place[occupied.segment] + 1
+    lane = occupied.lane[occupied.row[task]]
+    place = reel.place[reel.segment[edges.dst[row]]] + 1
+    last = np.searchsorted(key, lane * width + place) - 1
+    ends = (last >= 0) & (occupied.last[last] == task) & np.isin(edges.kind[row], _FOLLOWING)
+    found = np.full(len(row), NONE, np.int64)
+    chosen = np.flatnonzero(ends)
+    new_lane = lanes.of[made.program[instance[chosen]], lane[chosen]]
+    n_both = len(made) + 1
+    order = np.lexsort((stretches.instance, stretches.lane))
+    known = stretches.lane[order] * n_both + stretches.instance[order]
+    before = np.searchsorted(known, new_lane * n_both + instance[chosen]) - 1
+    at = order[before]
+    there = (before >= 0) & (new_lane >= 0) & (stretches.lane[at] == new_lane)
+    found[chosen] = np.where(there, stretches.last[at], NONE)
+    return found
+
+
+def _alike(reel: Reel, made: Instances, new: Int64, task: Int64) -> Bool:
+    """Whether new tasks are copies of tasks of the same part and direction as others."""
+    kind = _class(reel)
+    source = np.where(new >= 0, made.task[new], NONE)
+    alike: Bool = (source >= 0) & (kind[reel.segment[source]] == kind[reel.segment[task]])
+    return alike
 
 
 def _same_lane(reel: Reel, row: Int64) -> Bool:
@@ -224,19 +312,17 @@ def _class(reel: Reel) -> Int64:
 
 
 def _kept_order(
-    reel: Reel, made: Instances, keeps_order: Bool, instance: Int64, row: Int64
+    reel: Reel, made: Instances, stretches: Stretches, instance: Int64, row: Int64
 ) -> Bool:
     """Per carried edge, whether the lane of its destination keeps its neighbours there."""
-    lanes = reel.lanes
+    of_segment = reel.lanes.of_segment
     instances, segment = made.by_segment
-    count = lanes.of_segment.count[segment]
+    count = of_segment.count[segment]
     first = np.full(len(made), NONE, np.int64)
-    first[instances] = np.cumsum(count) - count
-    # Rows of a segment are few and sorted by lane, so that the place among them can be looked up.
-    n_lanes = len(reel.tape.graph.lanes) + 1
-    key = lanes.segment[lanes.of_segment.row] * n_lanes + lanes.lane[lanes.of_segment.row]
-    task = reel.edges.dst[row]
-    wanted = reel.segment[task] * n_lanes + reel.tape.graph.tasks.lane[task]
-    at = np.searchsorted(key, wanted) - lanes.of_segment.first[reel.segment[task]]
-    kept: Bool = keeps_order[first[instance] + at]
+    first[instances] = np.cumsum(count) - count  # stretches are those rows, instance by instance
+    place = np.empty(len(of_segment.row), np.int64)
+    place[of_segment.row] = np.arange(len(of_segment.row)) - np.repeat(
+        of_segment.first[:-1], of_segment.count
+    )
+    kept: Bool = stretches.as_recorded[first[instance] + place[reel.lanes.row[reel.edges.dst[row]]]]
     return kept

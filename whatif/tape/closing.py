@@ -6,11 +6,14 @@ from ingest.vocab import LaneKind
 from replay.graph.arrays import NONE, Boundaries, Int64
 from whatif.tape.instances import TASKS_OF_MESSAGE, Instances
 from whatif.tape.lanes import NewLanes, Stretches
+from whatif.tape.messages import Messages
 from whatif.tape.reel import Reel
 from whatif.tape.spans import Grouped, latest, spread
 
 
-def boundaries_of(reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretches) -> Boundaries:
+def boundaries_of(
+    reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretches, messages: Messages
+) -> Boundaries:
     """Copies of what closed the steps of the rank that each new one is like.
 
     A step whose segments are not the recorded ones in their order closes with the last task of each
@@ -25,7 +28,7 @@ def boundaries_of(reel: Reel, made: Instances, lanes: NewLanes, stretches: Stret
     slot = np.repeat(np.arange(len(slots)), count)
     task = bounds.task[spread(bounds.start[slots], count)].astype(np.int64)
     copy = _copies(reel, made, slot // width, task)
-    others, other_slots = _last_tasks(reel, made, lanes, stretches)
+    others, other_slots = _last_tasks(reel, made, lanes, stretches, messages)
     slot = np.concatenate([slot[copy >= 0], other_slots])
     copy = np.concatenate([copy[copy >= 0], others])
     grouped = Grouped.of(slot, len(slots))
@@ -51,14 +54,14 @@ def _copies(reel: Reel, made: Instances, program: Int64, task: Int64) -> Int64:
 
 
 def _last_tasks(
-    reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretches
+    reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretches, messages: Messages
 ) -> tuple[Int64, Int64]:
     """Last task of each closing lane in each step that is another than recorded, and its slot."""
     width = reel.tape.graph.boundaries.n_steps + 1
-    message = np.flatnonzero(made.segment < 0)
+    message = messages.instance
     instance = np.concatenate([stretches.instance, message])
     task = np.concatenate([stretches.last, made.base[message] + TASKS_OF_MESSAGE - 1])
-    streams = lanes.streams[made.program[message], 0]
+    streams = lanes.streams[made.program[message], messages.way]
     lane = np.concatenate([stretches.lane, streams])
     slot = made.program[instance] * width + made.step[instance] + 1
     closes = np.array(_closing(lanes), bool)

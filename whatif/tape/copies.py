@@ -1,6 +1,8 @@
 """Columns of the new tasks, as copies of those of the recorded ones."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +18,11 @@ from replay.graph.arrays import (
     Tasks,
 )
 from replay.graph.csr import EdgeList
-from whatif.description.labels import Labels, Part, Pass, Place, unlabelled
+from whatif.description.labels import Labels, Part, Place, unlabelled
 from whatif.tape.instances import Instances
 from whatif.tape.lanes import NewLanes
 from whatif.tape.meetings import Meetings
+from whatif.tape.messages import Messages
 from whatif.tape.reel import Reel, is_host
 from whatif.tape.segments import OUTSIDE, Segments, Tape
 from whatif.tape.spans import Grouped
@@ -35,13 +38,16 @@ class Copies:
     """Of a meeting that of its first member."""
 
     @classmethod
-    def of(cls, made: Instances, meetings: Meetings) -> "Copies":
+    def of(cls, made: Instances, meetings: Meetings, messages: Messages) -> "Copies":
         """Put them together."""
         first = np.full(len(meetings), len(made), np.int64)
         np.minimum.at(first, meetings.of_member, made.of_task[meetings.member])
+        of_message = np.full(messages.count, len(made), np.int64)
+        np.minimum.at(of_message, messages.number, messages.instance)
+        nothing = np.full(messages.count, NONE, np.int64)
         return cls(
-            source=np.concatenate([made.task, meetings.meet_source]),
-            instance=np.concatenate([made.of_task, first[meetings.meet >= 0]]),
+            source=np.concatenate([made.task, meetings.meet_source, nothing]),
+            instance=np.concatenate([made.of_task, first[meetings.meet >= 0], of_message]),
         )
 
     def __len__(self) -> int:
@@ -73,6 +79,14 @@ def task_columns(
     collective[meetings.meet[meetings.meet >= 0]] = np.flatnonzero(meetings.meet >= 0)
     columns["collective"] = collective
     return Tasks(**columns)
+
+
+def with_values(tasks: Tasks, values: Mapping[str, tuple[Int64, Any]]) -> Tasks:
+    """The columns with other values at some ids, by name."""
+    columns = {name: getattr(tasks, name).copy() for name in values}
+    for name, (ids, value) in values.items():
+        columns[name][ids] = value
+    return replace(tasks, **columns)
 
 
 def releases(reel: Reel, made: Instances, copies: Copies) -> tuple[Int64, EdgeList]:
@@ -223,7 +237,7 @@ def tape_of(reel: Reel, made: Instances, copies: Copies, graph: TaskGraph) -> Ta
             rank=rank[made.program[inside]].astype(np.int32),
             step=made.step[inside].astype(np.int32),
             part=label(reel.part, Part.OTHER).astype(np.int8),
-            direction=label(reel.direction, Pass.NONE).astype(np.int8),
+            direction=made.direction[inside].astype(np.int8),
             layer=made.layer[inside].astype(np.int32),
             micro_batch=made.micro_batch[inside].astype(np.int32),
         ),
@@ -238,6 +252,11 @@ def _labels(reel: Reel, made: Instances, copies: Copies) -> Labels:
     for name in ("layer", "micro_batch"):
         moved = columns[name] + made.shift(reel, name, copies.instance)
         columns[name] = np.where(columns[name] >= 0, moved, NONE).astype(np.int32)
+    segment = made.segment[copies.instance]
+    was = np.where(segment >= 0, reel.direction[segment], NONE)
+    now = made.direction[copies.instance]
+    turned = (segment >= 0) & (was != now) & (columns["direction"] == was)
+    columns["direction"] = np.where(turned, now, columns["direction"]).astype(np.int8)
     message = copies.source < 0
     nothing = unlabelled(1)
     for field in fields(labels):

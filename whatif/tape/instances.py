@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.graph.arrays import NONE, Bool, Int64
+from whatif.description.labels import Pass
 from whatif.tape.reel import Reel
 from whatif.tape.segments import Program
 from whatif.tape.spans import Grouped, spread
@@ -31,6 +32,8 @@ class Instances:
     step: Int64
     layer: Int64
     micro_batch: Int64
+    direction: Int64
+    """Pass, which may be another than that of the segment."""
     base: Int64
     """New id of its first task."""
     count: Int64
@@ -71,7 +74,8 @@ class Instances:
 def instances_of(reel: Reel, programs: Sequence[Program]) -> Instances:
     """Number the new tasks: by program, by instance, then as recorded."""
     columns: dict[str, list[Int64]] = {
-        name: [] for name in ("program", "row", "segment", "step", "layer", "micro_batch")
+        name: []
+        for name in ("program", "row", "segment", "step", "layer", "micro_batch", "direction")
     }
     outside = np.full(1, NONE, np.int64)
     for number, program in enumerate(programs):
@@ -83,6 +87,7 @@ def instances_of(reel: Reel, programs: Sequence[Program]) -> Instances:
         columns["segment"].append(np.concatenate([first, program.segment, last]))
         for name in ("step", "layer", "micro_batch"):
             columns[name].append(np.concatenate([outside, getattr(program, name), outside]))
+        columns["direction"].append(np.concatenate([outside, _directions(reel, program), outside]))
     whole = {name: np.concatenate([outside[:0], *each]) for name, each in columns.items()}
     segment = whole["segment"]
     count = np.where(segment >= 0, reel.tasks.count[segment], TASKS_OF_MESSAGE)
@@ -100,6 +105,12 @@ def instances_of(reel: Reel, programs: Sequence[Program]) -> Instances:
         of_task=np.repeat(np.arange(len(segment)), count),
         **whole,
     )
+
+
+def _directions(reel: Reel, program: Program) -> Int64:
+    if program.direction is not None:
+        return program.direction.astype(np.int64)
+    return np.where(program.segment >= 0, reel.direction[program.segment], Pass.NONE)
 
 
 def _as_recorded(reel: Reel, programs: Sequence[Program]) -> Bool:

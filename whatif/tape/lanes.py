@@ -1,7 +1,6 @@
 """Lanes of the new ranks, and the order of instances along them."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from ingest.vocab import EdgeKind, Evidence, KernelClass, LaneKind
 from replay.graph.arrays import NONE, Bool, Int32, Int64, Lane, TaskGraph
 from replay.graph.csr import EdgeList
 from whatif.tape.instances import Instances
-from whatif.tape.reel import Reel
+from whatif.tape.reel import Reel, lane_words
 
 _ENGINES = (KernelClass.MEMCPY, KernelClass.MEMSET, KernelClass.COLLECTIVE)
 
@@ -36,7 +35,7 @@ def new_lanes(reel: Reel, made: Instances) -> NewLanes:
     of_rank: dict[int, list[int]] = defaultdict(list)
     for number, lane in enumerate(recorded):
         of_rank[lane.rank].append(number)
-    words = _words(recorded)
+    words = lane_words(recorded)
     lanes: list[Lane] = []
     of = np.full((len(made.programs), len(recorded)), NONE, np.int64)
     streams = np.full((len(made.programs), 2), NONE, np.int64)
@@ -56,17 +55,6 @@ def new_lanes(reel: Reel, made: Instances) -> NewLanes:
                 streams[number, way] = len(lanes)
                 lanes.append(_stream(program.rank, device, role))
     return NewLanes(lanes=tuple(lanes), of=of, streams=streams)
-
-
-def _words(lanes: Iterable[Lane]) -> list[tuple[str, int, int]]:
-    """Per lane its role, its kind, and how many lanes of its rank have had both before."""
-    seen: dict[tuple[int, str, int], int] = defaultdict(int)
-    found = []
-    for lane in lanes:
-        key = (lane.rank, lane.role, lane.kind)
-        found.append((lane.role, lane.kind, seen[key]))
-        seen[key] += 1
-    return found
 
 
 def _ranks_of_programs(reel: Reel, made: Instances) -> list[set[int]]:

@@ -28,6 +28,10 @@ class Meetings:
     meet_source: Int64
     """Recorded meetings that the new ones are copies of, those of -1 left out."""
 
+    def n_before(self, made: Instances) -> int:
+        """New tasks but the meetings of messages."""
+        return made.n_tasks + len(self.meet_source)
+
     def __len__(self) -> int:
         return len(self.recorded)
 

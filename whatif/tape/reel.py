@@ -1,5 +1,7 @@
 """A tape with all that putting segments together asks of the recording, found once."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +9,7 @@ import numpy as np
 from ingest.vocab import HOST_KINDS, EdgeKind, TaskKind
 from replay.engine.places import places
 from replay.engine.run import replay
-from replay.graph.arrays import NONE, Bool, Int8, Int32, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int8, Int32, Int64, Lane, TaskGraph
 from replay.graph.csr import EdgeList, listed_edges
 from whatif.tape.segments import OUTSIDE, Tape
 from whatif.tape.spans import Grouped, numbered
@@ -54,6 +56,8 @@ class Reel:
     meeting: Bool
     """Per edge: between members of a collective, or a member and the meeting."""
     lanes: "Occupied"
+    role: Int64
+    """Per recorded lane, a number of its role: equal on lanes of other ranks that do the same."""
 
     @property
     def n_own(self) -> int:
@@ -77,6 +81,15 @@ class Occupied:
     last: Int64
     previous: Int64
     """Segment that has the lane before; -1."""
+    at: Int64
+    """Where its tasks begin in `tasks`."""
+    count: Int64
+    tasks: Int64
+    """Tasks by row, then as they follow one another."""
+    row: Int64
+    """Per task its row; -1 for meetings."""
+    turn: Int64
+    """Per task its place among those of its row."""
     of_segment: Grouped
     """Rows of each segment."""
 
@@ -127,8 +140,26 @@ def reel_of(tape: Tape) -> Reel:
         edges=edges,
         inside=Grouped.of(np.where(inner, segment[edges.dst], NONE), n_segments),
         meeting=meeting,
+        role=_roles(graph),
         lanes=_occupied(tasks.lane.astype(np.int64), segment, place, moment),
     )
+
+
+def lane_words(lanes: Iterable[Lane]) -> list[tuple[str, int, int]]:
+    """Per lane its role, its kind, and how many lanes of its rank have had both before."""
+    seen: dict[tuple[int, str, int], int] = defaultdict(int)
+    found = []
+    for lane in lanes:
+        key = (lane.rank, lane.role, lane.kind)
+        found.append((lane.role, lane.kind, seen[key]))
+        seen[key] += 1
+    return found
+
+
+def _roles(graph: TaskGraph) -> Int64:
+    words = lane_words(graph.lanes)
+    number = {word: at for at, word in enumerate(dict.fromkeys(words))}
+    return np.array([number[word] for word in words], np.int64)
 
 
 def _segments(tape: Tape, moment: Int64, ranks: list[int]) -> Int64:
@@ -176,7 +207,16 @@ def _occupied(lane: Int64, segment: Int64, place: Int64, moment: Int64) -> Occup
     previous = np.full(len(rows), NONE, np.int64)
     same = lane[rows[1:]] == lane[rows[:-1]]
     previous[1:][same] = segment[rows[:-1]][same]
+    row = np.full(len(lane), NONE, np.int64)
+    row[order] = number
+    turn = np.zeros(len(lane), np.int64)
+    turn[order] = np.arange(len(order)) - first[number]
     return Occupied(
+        at=first,
+        count=last - first + 1,
+        tasks=order,
+        row=row,
+        turn=turn,
         segment=segment[rows],
         lane=lane[rows],
         first=rows,

@@ -90,8 +90,12 @@ def shared_links(graph: TaskGraph) -> tuple[Int64, Int64]:
 
 def link_numbers(graph: TaskGraph, task: Int64) -> Int64:
     """Number of the link of each transfer."""
-    _, link = np.unique(_link_keys(graph, task), axis=0, return_inverse=True)
-    return link.astype(np.int64)
+    key = _link_keys(graph, task)
+    joint = np.zeros(len(task), np.int64)
+    for column in key.T:
+        values, number = np.unique(column, return_inverse=True)
+        joint = joint * len(values) + number
+    return np.unique(joint, return_inverse=True)[1].astype(np.int64)
 
 
 def _link_keys(graph: TaskGraph, task: Int64) -> Int64:

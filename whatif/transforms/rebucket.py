@@ -170,7 +170,10 @@ def _with_tasks(graph: TaskGraph, plans: list[Plan]) -> TaskGraph:
         columns["dur_ns"][gone] = 0
         columns["dur_ns"][plan.sequence.transfer - 1] = 0
     tasks = replace(graph.tasks, **columns)
-    return replace(graph, tasks=tasks, collectives=_collectives(graph, plans))
+    origin = graph.origin
+    if origin is not None:
+        origin = np.concatenate([origin, np.full(len(source), NONE, np.int64)])
+    return replace(graph, tasks=tasks, collectives=_collectives(graph, plans), origin=origin)
 
 
 def _copied_tasks(graph: TaskGraph, plan: Plan) -> dict[str, Int64]:

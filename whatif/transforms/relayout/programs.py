@@ -8,6 +8,7 @@ import numpy as np
 from whatif.models.pipeline import PassTimes, Pipeline, bubble_frac, partition, turns
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
+from whatif.transforms.relayout.agreement import standing_in
 from whatif.transforms.relayout.columns import Column, columns_of
 from whatif.transforms.relayout.messages import messages_of
 from whatif.transforms.relayout.parts import Ask
@@ -17,6 +18,8 @@ from whatif.transforms.relayout.turned import Turning
 from whatif.transforms.relayout.writer import Plan, program_of
 
 Told = tuple[str, ...]
+FULLY_SHARDED = 3
+"""Stage of ZeRO."""
 
 
 def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
@@ -36,14 +39,15 @@ def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
     if same_structure(ask.before, ask.target):
         return _as_recorded(tape, ask, columns), told
     plan = _plan(tape, ask)
-    recorded = [recorded_passes(tape, column) for column in columns]
+    sources, odd = standing_in(tape, columns)
+    recorded = {source: recorded_passes(tape, source) for source in sources}
     programs = tuple(
-        program_of(plan, one, column, stage, number)
-        for number, (one, column) in enumerate(zip(recorded, columns, strict=True))
+        program_of(plan, recorded[source], replace(source, place=column.place), stage, number)
+        for number, (source, column) in enumerate(zip(sources, columns, strict=True))
         for stage in range(plan.pipeline.stages)
     )
-    missing = sum(one.missing for one in recorded)
-    return programs, (*told, *_told(ask, plan, missing))
+    missing = sum(one.missing for one in recorded.values())
+    return programs, (*told, *odd, *_told(ask, plan, missing))
 
 
 def stage_layers(ask: Ask) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -102,9 +106,10 @@ def _told(ask: Ask, plan: Plan, missing: int) -> Told:
         lines += [_schedule_told(ask, plan.pipeline), *plan.messages.told]
     before, after = ask.before.batch.micro_batches, ask.target.batch.micro_batches
     if after > before:
+        each = ask.before.degrees.zero == FULLY_SHARDED
         lines.append(
             f"micro-batches beyond the {before} recorded are copies of these; gradients are "
-            "exchanged after the last one"
+            f"exchanged {'by each of them' if each else 'after the last one'}"
         )
     if missing:
         lines.append(f"{missing:,} passes of layers were recorded by no rank and are left out")

@@ -31,6 +31,7 @@ def canonical(shape: RunShape) -> RunShape:
             sp=degrees.sp and degrees.tp > 1,
             shard=None if degrees.shard == degrees.dp or not degrees.zero else degrees.shard,
         ),
+        batch=replace(shape.batch, samples=shape.batch.samples or 1.0),
         options=replace(options, schedule=schedule),
     )
 

@@ -96,6 +96,14 @@ class _Writer:
         self.plan, self.recorded, self.sources = plan, recorded, sources
         self.stage, self.place, self.number = stage, place, number
         self.rows = Rows()
+        self.n_steps = recorded.steps[-1] + 1
+        self.parts = [self._parts(chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
+        self.layers = _layers(plan, stage)
+        self.borders = {
+            (chunk, towards): self._border(chunk, towards)
+            for chunk in range(plan.pipeline.chunks_per_rank)
+            for towards in (-1, 1)
+        }
 
     def around(self, segments: Sequence[int], step: int) -> None:
         """What lies before or after the passes."""
@@ -115,28 +123,28 @@ class _Writer:
             self._message(SEND, turn, step, towards=-1)
 
     def _forward(self, turn: Turn, step: int) -> None:
-        for part, layer in self._parts(turn):
+        for part, layer in self.parts[turn.chunk]:
             segments = self._find(part, layer, turn, step, backward=False)
             at = At(step, layer, turn.micro_batch)
             self.rows.add(*self.plan.turning.forward(segments), at)
 
     def _backward(self, turn: Turn, step: int) -> None:
         turning = self.plan.turning
-        for part, layer in reversed(self._parts(turn)):
+        for part, layer in reversed(self.parts[turn.chunk]):
             at = At(step, layer, turn.micro_batch)
-            again = turning.runs_again(part, layer, _layers(self.plan, self.stage))
+            again = turning.runs_again(part, layer, self.layers)
             if again and turn.work is not Work.BACKWARD_WEIGHT:
                 forward = self._find(part, layer, turn, step, backward=False)
                 self.rows.add(*turning.recomputed(forward), at)
             segments = self._find(part, layer, turn, step, backward=True)
             self.rows.add(*turning.backward(segments, turn.work, part), at)
 
-    def _parts(self, turn: Turn) -> list[tuple[Part, int]]:
-        """Parts of the model in the chunk, in the order of forward."""
-        chunk = self.plan.pipeline.place(self.stage, turn.chunk)
-        parts = [(Part.LAYER, layer) for layer in self.plan.stage_layers[self.stage][turn.chunk]]
-        first = [(Part.EMBEDDING, OUTSIDE_LAYERS)] if chunk == 0 else []
-        is_last = chunk == self.plan.pipeline.depth - 1
+    def _parts(self, chunk: int) -> list[tuple[Part, int]]:
+        """Parts of the model in a chunk, in the order of forward."""
+        place = self.plan.pipeline.place(self.stage, chunk)
+        parts = [(Part.LAYER, layer) for layer in self.plan.stage_layers[self.stage][chunk]]
+        first = [(Part.EMBEDDING, OUTSIDE_LAYERS)] if place == 0 else []
+        is_last = place == self.plan.pipeline.depth - 1
         return first + parts + ([(Part.HEAD, OUTSIDE_LAYERS)] if is_last else [])
 
     def _find(
@@ -161,34 +169,31 @@ class _Writer:
             at %= count
         return micro_batch_source(at, count, self.recorded.micro_batches)
 
+    def _border(self, chunk: int, towards: int) -> tuple[int, int, int] | None:
+        """New rank behind a border of a chunk, number of the border, and time of a message."""
+        plan, messages = self.plan, self.plan.messages
+        other = plan.pipeline.neighbour(self.stage, chunk, towards)
+        if other is None or messages is None:
+            return None
+        rank, peer = (self.place + stage * plan.per_stage for stage in (self.stage, other[0]))
+        here = plan.domain[rank] == plan.domain[peer]
+        border = plan.pipeline.place(self.stage, chunk) + max(towards, 0)
+        return peer, border, messages.inside_ns if here else messages.across_ns
+
     def _message(self, kind: int, turn: Turn, step: int, *, towards: int) -> None:
         """A message from or to the chunk before or behind this one, where there is one."""
-        plan, messages = self.plan, self.plan.messages
-        other = plan.pipeline.neighbour(self.stage, turn.chunk, towards)
-        if other is None or messages is None:
+        border, messages = self.borders[turn.chunk, towards], self.plan.messages
+        if border is None or messages is None:
             return
-        peer = self.place + other[0] * plan.per_stage
-        rank = self.place + self.stage * plan.per_stage
-        here = plan.domain[rank] == plan.domain[peer]
-        edge = plan.pipeline.place(self.stage, turn.chunk) + max(towards, 0)
-        message = Message(
-            kind,
-            peer,
-            self._key(turn, step, edge),
-            messages.size_bytes,
-            messages.inside_ns if here else messages.across_ns,
-        )
-        self.rows.send(message, At(step, OUTSIDE_LAYERS, turn.micro_batch))
+        peer, number, time_ns = border
+        key = self._key(turn, step, number)
+        at = At(step, OUTSIDE_LAYERS, turn.micro_batch)
+        self.rows.send(Message(kind, peer, key, messages.size_bytes, time_ns), at)
 
-    def _key(self, turn: Turn, step: int, edge: int) -> int:
-        """Number of a message: by pipeline, step, direction, edge between chunks, micro-batch."""
+    def _key(self, turn: Turn, step: int, border: int) -> int:
+        """Number of a message: by pipeline, step, direction, border, micro-batch."""
         pipeline = self.plan.pipeline
-        key = self.number
-        for size, value in (
-            (self.recorded.steps[-1] + 1, step),
-            (2, int(turn.work is not Work.FORWARD)),
-            (pipeline.depth + 1, edge),
-            (pipeline.micro_batches, turn.micro_batch),
-        ):
-            key = key * size + value
-        return key
+        key = self.number * self.n_steps + step
+        key = key * 2 + (turn.work is not Work.FORWARD)
+        key = key * (pipeline.depth + 1) + border
+        return key * pipeline.micro_batches + turn.micro_batch
