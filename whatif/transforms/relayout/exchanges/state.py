@@ -271,7 +271,8 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     host_ns = np.full(len(after), LAUNCH_NS, np.int64)
     if site.links.on_host:
         moved = HOST_COPIES * parts.size_bytes if copied else 0 * parts.size_bytes
-        host_ns = np.rint(moved * 1e9 / HOST_COPY_BYTES_PER_S).astype(np.int64)
+        shared_ns = site.links.core_ns(row.kind, parts.size_bytes, group.size)
+        host_ns = np.rint(moved * 1e9 / HOST_COPY_BYTES_PER_S + shared_ns).astype(np.int64)
     return Insertions(
         key=key * n_alike + _turns(parts.unit),
         after=after.astype(np.int32),
