@@ -98,17 +98,33 @@ def host_slices(
     return joined(parts)
 
 
-def added_host_slices(ids: Int64, told: Told, recorded: TaskGraph) -> Slices:
+def added_host_slices(ids: Int64, told: Told) -> Slices:
     """Host tasks of a lane that a what-if has added."""
-    schedule = told.version.schedule
-    added = ids[(ids >= recorded.n_tasks) & (schedule.end_ns[ids] > schedule.start_ns[ids])]
+    return _task_slices(ids[told.recorded_task[ids] < 0], told, "added")
+
+
+def copied_host_slices(ids: Int64, told: Told, *, with_waits: bool) -> Slices:
+    """Host tasks of a lane that a what-if put together anew, and its waits.
+
+    The rows inside them, operators in operators, stand for no one copy and are not drawn.
+    """
+    parts = [_task_slices(ids, told, "host_task")]
+    if with_waits and len(ids):
+        parts.append(_waits(ids, told))
+    return joined(parts)
+
+
+def _task_slices(ids: Int64, told: Told, category: str) -> Slices:
+    schedule, critical = told.version.schedule, told.critical
+    shown = ids[schedule.end_ns[ids] > schedule.start_ns[ids]]
     return slices(
-        schedule.start_ns[added],
-        schedule.end_ns[added],
-        labels_of(told, added),
-        "added",
-        task=added,
-        args=lambda places: only_replay(told.texts(added[places])),
+        schedule.start_ns[shown],
+        schedule.end_ns[shown],
+        labels_of(told, shown),
+        category,
+        task=shown,
+        marked=critical[shown],
+        args=lambda places: only_replay(told.texts(shown[places])),
     )
 
 
