@@ -34,6 +34,7 @@ class Layered:
     """Gradients of each layer are reduced in the last backward."""
     places: tuple[Place, ...] = (Place.QKV,)
     """Kernels of a pass of a layer, of equal length."""
+    head_ns: int = HEAD_NS
     builder: GraphBuilder = field(init=False)
     where: list[tuple[Where, Place]] = field(init=False)
     segment: list[int] = field(init=False)
@@ -92,7 +93,9 @@ class Layered:
             for place in self.places if part is Part.LAYER else (Place.UNKNOWN,):
                 name = f"{part.name.lower()} {direction.name.lower()}"
                 callers[rank] = self.builder.call(rank, "cudaLaunchKernel", HOST_NS, step=step)
-                length_ns = _length_ns(where) // (len(self.places) if part is Part.LAYER else 1)
+                length_ns = self._length_ns(where) // (
+                    len(self.places) if part is Part.LAYER else 1
+                )
                 kernels[rank] = self.builder.kernel(
                     rank, name, length_ns, caller=callers[rank], step=step
                 )
@@ -115,6 +118,12 @@ class Layered:
             self.where.append((where, Place.COMMUNICATION))
             self.segment.append(number)
 
+    def _length_ns(self, where: Where) -> int:
+        part, direction, *_ = where
+        if part is Part.LAYER:
+            return FORWARD_NS if direction is Pass.FORWARD else BACKWARD_NS
+        return {Part.HEAD: self.head_ns, Part.OPTIMIZER: OPTIMIZER_NS}.get(part, 0)
+
     def _mark(self, where: Where, place: Place, number: int) -> None:
         self.where += [(where, Place.UNKNOWN), (where, place)]
         self.segment += [number] * 2
@@ -128,13 +137,6 @@ class Layered:
             micro_batch=micro.astype(np.int32),
             place=np.array([place for _, place in self.where], np.int8),
         )
-
-
-def _length_ns(where: Where) -> int:
-    part, direction, *_ = where
-    if part is Part.LAYER:
-        return FORWARD_NS if direction is Pass.FORWARD else BACKWARD_NS
-    return {Part.HEAD: HEAD_NS, Part.OPTIMIZER: OPTIMIZER_NS}.get(part, 0)
 
 
 def described(tape: Tape, shape: RunShape, stages: dict[int, int] | None = None) -> Described:

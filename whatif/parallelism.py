@@ -37,6 +37,8 @@ so no gradient is ready before a third of the step."""
 EARLY_FRAC = 0.02
 """Without phases: gradients have less than this in the first part of the step, and reductions
 inside the layers about as much as that part is long, at least half of it."""
+FLAGS_BYTES = 256
+"""Of a named communicator in a step at most, where it carries norms, losses and flags alone."""
 
 _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("tensor", frozenset({"tp", "tensor"})),
@@ -415,6 +417,17 @@ def _gathers_parameters(use: Use) -> tuple[bool, str]:
     return False, ""
 
 
+def _by_size(group: Group, use: Use) -> _Told | None:
+    """What carries a few numbers of a step alone joins ranks for norms, losses and flags."""
+    apart = {key: value for key, value in use.weight.items() if key[0] not in _BETWEEN_TWO}
+    carried = sum(apart.values())
+    if use.unit != "bytes" or not 0 < carried <= FLAGS_BYTES * use.steps:
+        return None
+    if group.description in ("", "undefined"):
+        return None
+    return _Told(Axis.WORLD, Confidence.PHASE, f"{carried / use.steps:,.0f} bytes per step: flags")
+
+
 def _by_phase(_: Group, use: Use) -> _Told | None:
     """In which phases it reduces."""
     after = use.sum(_REDUCTIONS, _AFTER_FORWARD)
@@ -452,7 +465,7 @@ def _by_parameters(_: Group, use: Use) -> _Told | None:
     return _Told(Axis.DATA, Confidence.PHASE, "no gradients seen") if sharded else None
 
 
-_RULES = (_by_name, _by_kinds, _by_phase, _by_place, _by_parameters)
+_RULES = (_by_name, _by_kinds, _by_size, _by_phase, _by_place, _by_parameters)
 
 
 def _largest(roles: list[Role], axis: Axis) -> int:

@@ -162,7 +162,8 @@ def whatif(
         list[str] | None,
         typer.Option(
             metavar="N",
-            help="Data-parallel replicas, each with its batch (N@NAME: communicators by name).",
+            help="Data-parallel replicas, each with its batch (N:strong: the job's batch stays; "
+            "N@NAME: communicators by name).",
         ),
     ] = None,
     tp: Annotated[

@@ -200,13 +200,15 @@ def _plain(change: Callable[[], Transform]) -> Callable[[str], Transform]:
 
 
 def _dp(value: str) -> Transform:
-    count, at, groups = value.partition("@")
-    if not count.strip().isdecimal() or (at and not groups):
+    number, at, groups = value.partition("@")
+    count, colon, kept = number.partition(":")
+    if not count.strip().isdecimal() or (at and not groups) or (colon and kept != "strong"):
         raise UsageError(
             f"`--dp {value}` is no number of replicas",
-            hint="for example --dp 16, or --dp 16@mesh_dp to name their communicators",
+            hint="for example --dp 16, --dp 16:strong for the same samples in all, or "
+            "--dp 16@mesh_dp to name their communicators",
         )
-    return Replicas(replicas=int(count), groups=groups or None)
+    return Replicas(replicas=int(count), groups=groups or None, strong=bool(colon))
 
 
 WHAT_IFS: Mapping[str, Callable[[str], Transform]] = {

@@ -14,6 +14,8 @@ SQL = Path(__file__).parent / "sql"
 
 _OP, _ANNOTATION, _PYTHON = OPERATOR, ANNOTATION, MODULE
 _MODULE = "nn.Module: "
+_MANY = 0.1
+"""Part of the gradients of a group that a thread must know to have made some."""
 _STEP = "ProfilerStep#"
 _ENGINE = "autograd::engine::evaluate_function"
 _COMMUNICATION = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:")
@@ -176,13 +178,24 @@ def _pairs(rows: _Rows, row: Int64, seq: Int64, thread: Int64) -> tuple[Int64, I
             _makers(key, maker, one * (seq.max() + 1) + seq[mine], row[mine])
             for one in threads.tolist()
         ]
-        best = max(tried, key=lambda one: int((one >= 0).sum()), default=np.empty(0, np.int64))
-        if len(best):
-            made.append(row[mine][best >= 0])
-            by.append(best[best >= 0])
+        found = _of_threads(tried, len(mine))
+        made.append(row[mine][found >= 0])
+        by.append(found[found >= 0])
     if not made:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     return np.concatenate(made), np.concatenate(by)
+
+
+def _of_threads(tried: list[Int64], n: int) -> Int64:
+    """Of the thread with most of the numbers; what it lacks of others that have many of them.
+
+    A thread that computes activations again is another than the one of the first forward.
+    """
+    found = np.full(n, ABSENT, np.int64)
+    for one in sorted(tried, key=lambda one: -int((one >= 0).sum())):
+        if (one >= 0).sum() >= _MANY * n:
+            found = np.where(found >= 0, found, one)
+    return found
 
 
 def _makers(key: Int64, maker: Int64, wanted: Int64, before: Int64) -> Int64:
@@ -202,8 +215,10 @@ def _telling(rows: _Rows, names: tuple[str, ...]) -> Bool:
 
 
 def _tells(name: str) -> bool:
+    """Of attention the operator that people call: what it calls lays its inputs another way."""
     short = name.rpartition("::")[2]
-    return short in TELLING or "attention" in short or "attn" in short
+    inner = short.startswith(("_flash_attention", "_efficient_attention"))
+    return short in TELLING or (("attention" in short or "attn" in short) and not inner)
 
 
 def _engine(rows: _Rows, names: tuple[str, ...]) -> Bool:

@@ -35,6 +35,8 @@ from whatif.transforms.zero import Zero
 
 NO_LIMIT = "100Gbps"
 """Said where a link has no limit: more than a core sends."""
+BUCKETS = Path(__file__).with_name("ddp_8mb.yaml")
+"""What is known of the program that is asked for (`measured.csv`, column bucket_cap_mb)."""
 WIDE = 2.0
 """A range wider than this counts as a miss, wherever the truth lies."""
 NETS = {
@@ -61,10 +63,12 @@ class Pair:
 
     @property
     def base(self) -> Recorded:
-        """The network, as that of the other run is known."""
+        """The network and the buckets of the other run."""
         setting = self.other.split("/")[1]
         delay = next((part[5:] for part in setting.split("-") if part.startswith("delay")), None)
-        return Recorded(net=NETS.get(setting.split("-")[0], NO_LIMIT), net_latency=delay)
+        buckets = str(BUCKETS) if self.other.startswith(("ddp", "paced")) else None
+        net = NETS.get(setting.split("-")[0], NO_LIMIT)
+        return Recorded(net=net, net_latency=delay, describe=buckets)
 
 
 def _ranks() -> Iterator[Pair]:

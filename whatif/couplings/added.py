@@ -4,6 +4,7 @@ import numpy as np
 
 from ingest.vocab import TaskKind
 from replay.graph.arrays import Int64, TaskGraph
+from whatif.couplings.copies import found_in
 
 
 def added_transfers(plain: TaskGraph, recorded: Int64) -> tuple[Int64, Int64]:
@@ -24,8 +25,9 @@ def added_transfers(plain: TaskGraph, recorded: Int64) -> tuple[Int64, Int64]:
     if not len(added) or not len(recorded):
         added = added[:0]
         return added, added
-    order = np.argsort(tasks.slice_id[recorded], kind="stable")
-    known = tasks.slice_id[recorded[order]]
-    place = np.minimum(np.searchsorted(known, tasks.slice_id[added]), len(known) - 1)
-    same = known[place] == tasks.slice_id[added]
-    return added[same], order[place[same]]
+    found = found_in(plain, recorded)
+    order = np.argsort(tasks.slice_id[found.task], kind="stable")
+    known = tasks.slice_id[found.task[order]]
+    place = np.minimum(np.searchsorted(known, tasks.slice_id[added]), max(len(known) - 1, 0))
+    same = known[place] == tasks.slice_id[added] if len(known) else np.zeros(len(added), bool)
+    return added[same], found.row[order[place[same]]]

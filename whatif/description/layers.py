@@ -98,7 +98,7 @@ def _one_per_layer(
 ) -> tuple[Int64, Int64]:
     """Every second or third anchor where the products between them alternate."""
     n = len(first)
-    if count and n % count == 0:
+    if n and count and n % count == 0:
         stride = n // count
         return first[::stride], last[stride - 1 :: stride]
     between = [np.arange(last[k] + 1, first[k + 1]) for k in range(n - 1)]

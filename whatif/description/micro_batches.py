@@ -1,4 +1,4 @@
-"""How many micro-batches a step of a replica has: how often forward gives way to backward."""
+"""How many micro-batches a step of a replica has: messages, forward passes, turns to backward."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -74,17 +74,17 @@ def micro_batches_of(
     """
     ways = (
         (by_messages, Sure.MEASURED, "forwards of a step, by the messages between stages"),
-        (by_phases, Sure.MEASURED, "changes from forward to backward in a step"),
         (labelled, Sure.MEASURED, "forward passes of a step"),
+        (by_phases, Sure.MEASURED, "changes from forward to backward in a step"),
     )
     told = [(_usual(counts), sure, words) for counts, sure, words in ways if any(counts.values())]
     if not told:
         return 1, _finding(1, Sure.GUESSED, "nothing tells several"), ()
     count, sure, words = told[0]
-    comparable = [one for one in told[1:] if not (by_messages and one[2] == ways[1][2])]
+    comparable = [one for one in told[1:] if not (by_messages and one[2] == ways[2][2])]
     others = [f"{name}: {other}" for other, _, name in comparable if other != count]
     doubts = [f"{words}: {count}, yet {others[0]}"] if others else []
-    uneven = set((by_messages or by_phases or labelled).values())
+    uneven = set((by_messages or labelled or by_phases).values())
     if len(uneven) > 1:
         doubts.append(f"ranks differ in micro-batches of a step: {sorted(uneven)}")
     return count, _finding(count, sure, f"{words}: {count}"), tuple(doubts)

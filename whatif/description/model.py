@@ -6,17 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replay.graph.arrays import Int8, Int64, TaskGraph
+from ingest.vocab import CollectiveKind
+from replay.graph.arrays import TaskGraph
 from whatif.description.described import Finding, Sure
 from whatif.description.doing import Doing
-from whatif.description.parts import Parts
+from whatif.description.experts import (
+    chosen,
+    dense_layers,
+    expert_width,
+    is_gated_expert,
+    shared_experts,
+    without_experts,
+)
+from whatif.description.placed import Ranks, products_at, strokes_at, usual_product
 from whatif.description.products import dims_of
-from whatif.description.strokes import Strokes
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import ModelShape
 from whatif.parallelism import Axis, Layout
 
 _ATTENTION_DIMS = 4
+_SUMS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +49,10 @@ class _Core:
     head_dim: int
 
 
-def told_of_model(
-    graph: TaskGraph, layout: Layout, ranks: list[tuple[Strokes, Parts, Int8]]
-) -> Told:
+def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
     """From all ranks together; what no recorded shape tells stays None."""
     tp = layout.degree(Axis.TENSOR)
-    products = {place: _common(ranks, place) for place in Place}
+    products = {place: usual_product(ranks, place) for place in Place}
     core = _core(graph, ranks)
     projection, down, qkv = (products[one] for one in (Place.PROJECTION, Place.DOWN, Place.QKV))
     hidden = projection[2] if projection else (down[2] if down else None)
@@ -54,16 +61,26 @@ def told_of_model(
     router = products[Place.ROUTER]
     tokens = (qkv or projection or down or (0, 0, 0, 0))[1]
     sequence = core.sequence if core else None
+    latent = _latent(ranks, hidden)
+    expert = products[Place.EXPERT]
     model = ModelShape(
         layers=_layers(layout, ranks),
         hidden=hidden,
         heads=core.heads * tp if core else None,
         kv_heads=core.kv_heads * tp if core and core.kv_heads != core.heads else None,
-        head_dim=core.head_dim if core else None,
-        ffn=down[3] * tp if down else None,
-        gated=_gated(ranks, up, down),
+        head_dim=core.head_dim - latent.rope if core else None,
+        ffn=_dense_width(ranks, down) * tp if down else None,
+        gated=_gated(ranks, up, down) or is_gated_expert(ranks),
         vocab=_vocab(graph, ranks, logits, tp),
         experts=router[2] if router else None,
+        top_k=chosen(ranks, tokens) if router else 1,
+        expert_ffn=expert_width(ranks, hidden) if expert else None,
+        shared_experts=shared_experts(ranks, hidden) if expert else 0,
+        dense_layers=dense_layers(ranks) if expert else 0,
+        q_lora=latent.query,
+        kv_lora=latent.key,
+        rope_head_dim=latent.rope or None,
+        v_head_dim=projection[3] // core.heads if latent.key and projection and core else None,
     )
     samples = tokens / sequence if tokens and sequence else None
     if samples is not None and core is not None and samples != core.samples:
@@ -74,6 +91,43 @@ def told_of_model(
         sequence=sequence,
         findings=tuple(_findings(model, samples, sequence)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Latent:
+    """Ranks of compressed queries and keys; None and 0 where nothing is compressed."""
+
+    query: int | None = None
+    key: int | None = None
+    rope: int = 0
+
+
+def _latent(ranks: Ranks, hidden: int | None) -> _Latent:
+    """From products to queries and keys that start from less than the width of the model.
+
+    Keys and values are compressed together with the part of the keys that is rotated, which goes
+    round the second product; queries are not.
+    """
+    if hidden is None:
+        return _Latent()
+    found = products_at(ranks, Place.QKV)
+    outer = {n for _, _, n, k in found if k == hidden}
+    query: int | None = None
+    key: int | None = None
+    rope = 0
+    for inner in sorted({k for _, _, _, k in found if k < hidden}):
+        if inner in outer:
+            query = inner
+            continue
+        wider = min((n for n in outer if n > inner), default=0)
+        key, rope = inner, max(wider - inner, 0)
+    return _Latent(query=query, key=key, rope=rope) if key else _Latent()
+
+
+def _dense_width(ranks: Ranks, down: tuple[int, int, int, int]) -> int:
+    """Of layers without experts, where there are such; else the usual one."""
+    dense = [k for (_, _, _, k) in products_at(without_experts(ranks), Place.DOWN)]
+    return dense[0] if dense else down[3]
 
 
 def _findings(model: ModelShape, samples: float | None, sequence: int | None) -> Iterator[Finding]:
@@ -103,7 +157,7 @@ def _findings(model: ModelShape, samples: float | None, sequence: int | None) ->
             )
 
 
-def _layers(layout: Layout, ranks: list[tuple[Strokes, Parts, Int8]]) -> int | None:
+def _layers(layout: Layout, ranks: Ranks) -> int | None:
     """Of all stages: named numbers count over all; else each stage counts its own."""
     each = {parts.layers for _, parts, _ in ranks if parts.layers}
     if not each:
@@ -116,31 +170,8 @@ def _layers(layout: Layout, ranks: list[tuple[Strokes, Parts, Int8]]) -> int | N
     return own * stages
 
 
-def _strokes_at(
-    ranks: list[tuple[Strokes, Parts, Int8]], place: Place
-) -> Iterator[tuple[Strokes, Parts, Int64]]:
-    for strokes, parts, places in ranks:
-        rows = np.flatnonzero((places == place) & (parts.direction == Pass.FORWARD))
-        yield strokes, parts, rows
-
-
-def _common(
-    ranks: list[tuple[Strokes, Parts, Int8]], place: Place
-) -> tuple[int, int, int, int] | None:
-    """The product of most of the work at a place: batch, m, n, k."""
-    counts: Counter[tuple[int, ...]] = Counter()
-    for strokes, _, rows in _strokes_at(ranks, place):
-        rows = rows[(strokes.doing[rows] == Doing.PRODUCT) & strokes.product[rows].all(axis=1)]
-        found, number = np.unique(strokes.product[rows], axis=0, return_counts=True)
-        counts.update(dict(zip(map(tuple, found.tolist()), number.tolist(), strict=True)))
-    if not counts:
-        return None
-    batch, m, n, k = counts.most_common(1)[0][0]
-    return batch, m, n, k
-
-
 def _gated(
-    ranks: list[tuple[Strokes, Parts, Int8]],
+    ranks: Ranks,
     up: tuple[int, int, int, int] | None,
     down: tuple[int, int, int, int] | None,
 ) -> bool:
@@ -150,7 +181,7 @@ def _gated(
     if up[2] == 2 * down[3]:
         return True
     ups, downs = (
-        sum(len(np.unique(strokes.op_id[rows])) for strokes, _, rows in _strokes_at(ranks, place))
+        sum(len(np.unique(strokes.op_id[rows])) for strokes, _, rows in strokes_at(ranks, place))
         for place in (Place.UP, Place.DOWN)
     )
     return up[2] == down[3] and ups == 2 * downs
@@ -158,7 +189,7 @@ def _gated(
 
 def _vocab(
     graph: TaskGraph,
-    ranks: list[tuple[Strokes, Parts, Int8]],
+    ranks: Ranks,
     logits: tuple[int, int, int, int] | None,
     tp: int,
 ) -> int | None:
@@ -171,21 +202,23 @@ def _vocab(
     return width * tp if divided else width
 
 
-def _is_divided(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]], tp: int) -> bool:
-    """A collective of the embedding sums what each rank looked up in its part of the table."""
-    del graph
+def _is_divided(graph: TaskGraph, ranks: Ranks, tp: int) -> bool:
+    """Reductions in the embedding or the head sum what each rank has of the vocabulary."""
     if tp == 1:
         return False
-    return any(
-        ((parts.part == Part.EMBEDDING) & (strokes.doing == Doing.EXCHANGE)).any()
-        for strokes, parts, _ in ranks
-    )
+    for strokes, parts, _ in ranks:
+        rows = (strokes.doing == Doing.EXCHANGE) & (parts.direction == Pass.FORWARD)
+        rows &= np.isin(parts.part, (Part.EMBEDDING, Part.HEAD))
+        called = strokes.collective[rows]
+        if (called < 0).any() or np.isin(graph.collectives.kind[called], _SUMS).any():
+            return True
+    return False
 
 
-def _embedding_rows(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]]) -> int | None:
+def _embedding_rows(graph: TaskGraph, ranks: Ranks) -> int | None:
     """Rows of the largest table that is looked up."""
     most = 0
-    for strokes, _, rows in _strokes_at(ranks, Place.EMBEDDING):
+    for strokes, _, rows in strokes_at(ranks, Place.EMBEDDING):
         for shape in np.unique(strokes.shape[rows]).tolist():
             name, dims = graph.scopes.shapes[shape] if shape >= 0 else ("", "[]")
             sizes = dims_of(dims)
@@ -194,7 +227,7 @@ def _embedding_rows(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]]) 
     return most or None
 
 
-def _core(graph: TaskGraph, ranks: list[tuple[Strokes, Parts, Int8]]) -> _Core | None:
+def _core(graph: TaskGraph, ranks: Ranks) -> _Core | None:
     """The attention that is computed most often."""
     counts: Counter[_Core] = Counter()
     for strokes, parts, places in ranks:

@@ -19,6 +19,8 @@ _FSDP = re.compile(
 _LAYER_LIKE = re.compile(r"layer|block|bottleneck|decoder|encoder", re.I)
 _LEAST_COVER = 0.4
 """Part of the products under modules that a kind of module covers at least to be the layer."""
+_SEVERAL = 4
+"""Different things that a layer does at least: norm, products, attention."""
 _WEIGHTY = (Doing.PRODUCT, Doing.ATTENTION)
 
 
@@ -55,6 +57,7 @@ def _by_modules(graph: TaskGraph, strokes: Strokes) -> Named | None:
     if not len(scopes.parent):
         return None
     inside, holds = _numbered(graph)
+    holds += [stem for stem in _working(strokes, inside) if stem not in holds]
     node = np.where(strokes.node >= 0, strokes.node, len(scopes.parent))
     weighty = np.isin(strokes.doing, _WEIGHTY) & (strokes.forward_node < 0)
     time_ns = np.bincount(node[weighty], strokes.dur_ns[weighty], minlength=len(scopes.parent) + 1)[
@@ -78,6 +81,17 @@ def _by_modules(graph: TaskGraph, strokes: Strokes) -> Named | None:
     used = np.unique(layer[layer >= 0])
     ordinal = np.where(layer >= 0, np.searchsorted(used, layer), -1).astype(np.int32)
     return Named(layer=ordinal, evidence=f"{len(used)} of {stem}")
+
+
+def _working(strokes: Strokes, inside: list[dict[str, tuple[int, int]]]) -> list[str]:
+    """Stems whose instances do several things themselves, as no module of one operator does."""
+    mine = np.flatnonzero(strokes.node >= 0)
+    pairs = np.unique(np.stack([strokes.node[mine], strokes.token[mine]]), axis=1)
+    tokens: dict[tuple[str, int], set[int]] = {}
+    for node, token in pairs.T.tolist():
+        for stem, (number, _) in inside[node].items():
+            tokens.setdefault((stem, number), set()).add(token)
+    return list({stem: None for (stem, _), found in tokens.items() if len(found) >= _SEVERAL})
 
 
 def _numbered(graph: TaskGraph) -> tuple[list[dict[str, tuple[int, int]]], list[str]]:

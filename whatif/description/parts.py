@@ -191,7 +191,7 @@ def _lookup(strokes: Strokes, source: Int64, moment_ns: Int64) -> Int64:
 
 
 def _follow(strokes: Strokes, passes: Passes, told: Int64, columns: _Columns) -> None:
-    """Backward strokes take the place of their forward; others that of the stroke before."""
+    """Backward strokes take the part of their forward; others that of the stroke before."""
     for piece in passes.backward:
         stroke = told[piece]
         right = (stroke >= 0) & (strokes.step[stroke] == strokes.step[piece])
@@ -200,6 +200,9 @@ def _follow(strokes: Strokes, passes: Passes, told: Int64, columns: _Columns) ->
         if not len(known):
             continue
         at = np.searchsorted(known, np.arange(len(piece)), side="right") - 1
+        # What is computed again serves the gradient behind it.
+        ahead = columns.direction[piece] == Pass.RECOMPUTE
+        at = np.where(ahead & ~right, np.minimum(at + 1, len(known) - 1), at)
         nearest = stroke[known[np.maximum(at, 0)]]
         columns.part[piece] = columns.part[nearest]
         columns.layer[piece] = columns.layer[nearest]

@@ -28,6 +28,7 @@ _BY_DOING = {
 }
 _SURE = (Doing.NORM, Doing.ATTENTION, Doing.ACTIVATION, Doing.LOSS, Doing.EMBEDDING)
 """What names alone tell, in either direction."""
+_OF_EXPERTS = (Place.EXPERT, Place.DISPATCH, Place.COMBINE, Place.ROUTER)
 _FEW = 4
 """A product of which the output is this many times narrower than the model chooses experts."""
 
@@ -40,7 +41,7 @@ def places_of(strokes: Strokes, parts: Parts) -> Int8:
     place: Int8 = table[strokes.doing]
     forward = parts.direction == Pass.FORWARD
     for group in _groups(strokes, parts):
-        _in_layer(strokes, group, place, backward=bool(parts.direction[group[0]] != Pass.FORWARD))
+        _in_layer(strokes, group, place, backward=parts.direction[group[0]] == Pass.BACKWARD)
     head = (parts.part == Part.HEAD) & (strokes.doing == Doing.PRODUCT)
     place[head] = Place.LOGITS
     _around_logits(strokes, parts, place)
@@ -92,10 +93,10 @@ def _by_dims(strokes: Strokes, parts: Parts, place: Int8) -> None:
 
 
 def _groups(strokes: Strokes, parts: Parts) -> list[Int64]:
-    """Strokes of each (step, micro-batch, layer, direction), forward and what has no forward."""
+    """Strokes of each (step, micro-batch, layer, direction)."""
     mine = np.flatnonzero(parts.part == Part.LAYER)
-    back = parts.direction[mine] != Pass.FORWARD
-    keys = (strokes.step[mine], parts.micro_batch[mine], parts.layer[mine], back)
+    direction = parts.direction[mine]
+    keys = (strokes.step[mine], parts.micro_batch[mine], parts.layer[mine], direction)
     order = np.lexsort((mine, *keys[::-1]))
     if not len(order):
         return []
@@ -120,12 +121,13 @@ def _in_layer(strokes: Strokes, group: Int64, place: Int8, *, backward: bool) ->
     before = is_product & (at < first[0])
     place[rows[before]] = Place.QKV
     _prepare(doing, rows, place, before, int(first[0]))
-    behind = np.flatnonzero(is_product & (at > last[-1]))
+    behind = np.flatnonzero(is_product & (at > last[-1]) & (product[:, 0] <= 1))
     number = _calls(strokes.op_id[rows[behind]])
     if not len(behind):
         return
     per = 2 if backward and number[-1] + 1 >= 6 else 1  # noqa: PLR2004  (three products, twice)
     first_up = _feed_forward(product[behind], number, per, place, rows[behind])
+    _experts(doing, product, rows, place, int(last[-1]))
     _between_products(doing, rows, place, behind, first_up, last=int(last[-1]))
 
 
@@ -147,22 +149,39 @@ def _calls(op_id: Int64) -> Int64:
 
 def _feed_forward(product: Int64, number: Int64, per: int, place: Int8, rows: Int64) -> int:
     """Name the products behind attention; position of the first that goes up."""
-    calls = int(number[-1]) + 1
     place[rows[number < per]] = Place.PROJECTION
     rest = number >= per
     width = int(product[0, 2])
-    down = rest & (number >= calls - per)
-    if per == 1 and width and product[:, 2].all():
-        down = rest & (product[:, 2] == width) & (product[:, 3] != width)
-        down = down if down.any() else rest & (number == calls - 1)
+    routes = np.zeros(len(rows), bool)
+    known = per == 1 and width > 0 and bool(product[:, 2].all())
+    if known:
         routes = rest & (product[:, 2] * _FEW < width) & (product[:, 3] == width)
-    else:
-        routes = np.zeros(len(rows), bool)
+    down = rest & (product[:, 2] == width) & (product[:, 3] != width) & known
+    if not down.any():
+        down = rest & ~routes & (number >= int(number[-1]) + 1 - per)
     place[rows[rest]] = Place.UP
     place[rows[down]] = Place.DOWN
     place[rows[routes & ~down]] = Place.ROUTER
     up = np.flatnonzero(rest & ~routes)
     return int(up[0]) if len(up) else len(rows)
+
+
+def _experts(doing: Int8, product: Int64, rows: Int64, place: Int8, last: int) -> None:
+    """Grouped products are experts; tokens are moved to them before and back behind them."""
+    at = np.arange(len(rows))
+    grouped = (doing == Doing.PRODUCT) & (product[:, 0] > 1) & (at > last)
+    if not grouped.any():
+        return
+    first, end = int(np.argmax(grouped)), len(rows) - int(np.argmax(grouped[::-1]))
+    inside = (at >= first) & (at < end)
+    place[rows[inside & ~np.isin(doing, (Doing.EXCHANGE, Doing.MESSAGE))]] = Place.EXPERT
+    moves = np.isin(doing, (Doing.ELEMENTS, Doing.COPY, Doing.ROUTING, Doing.OTHER))
+    routes = np.flatnonzero((place[rows] == Place.ROUTER) & (at < first))
+    begin = int(routes[-1]) if len(routes) else last
+    place[rows[moves & (at > begin) & (at < first)]] = Place.DISPATCH
+    stops = np.flatnonzero(np.isin(doing[end:], (Doing.SUM, Doing.PRODUCT, Doing.NORM)))
+    stop = end + int(stops[0]) if len(stops) else len(rows)
+    place[rows[moves & (at >= end) & (at < stop)]] = Place.COMBINE
 
 
 def _between_products(
@@ -175,7 +194,7 @@ def _between_products(
     if first_up < len(behind):
         downs = behind[place[rows[behind]] == Place.DOWN]
         end = int(downs[0]) if len(downs) else int(behind[-1])
-        inner = (at > behind[first_up]) & (at < end)
+        inner = (at > behind[first_up]) & (at < end) & ~np.isin(place[rows], _OF_EXPERTS)
         place[rows[loose & inner]] = Place.ACTIVATION
         soft = (doing == Doing.SOFTMAX) & (at > behind[0])
         place[rows[soft]] = Place.ROUTER

@@ -32,22 +32,27 @@ def products_of(graph: TaskGraph) -> Int64:
 
 
 def product(name: str, dims: str) -> tuple[int, int, int, int]:
-    """Batch, m, n, k of one call by its name and `Input Dims`; zeros where it is no product."""
+    """Batch, m, n, k of one call by its name and `Input Dims`; zeros where it is no product.
+
+    Of grouped products (tokens of all experts, a matrix for each) m is that of one in a balanced
+    group.
+    """
     short = name.rpartition("::")[2]
-    at = _FIRST.get(short)
-    if at is None:
-        return (0, 0, 0, 0)
+    at = _FIRST.get(short, 0)
     sizes = dims_of(dims)
-    if len(sizes) < at + 2:
+    if short not in _FIRST or len(sizes) < at + 2:
         return (0, 0, 0, 0)
     left, right = sizes[at], sizes[at + 1]
-    if len(left) < 1 or (len(right) != _MATRIX and len(right) != len(left)):
+    grouped = len(left) == _MATRIX and len(right) == _BATCHED
+    if not left or (len(right) not in (_MATRIX, len(left)) and not grouped):
         return (0, 0, 0, 0)
     if short == "linear":
         # Weights lie as (out, in); a recorder that writes the operands of the product keeps k.
         m, k = _rows(left[:-1]), left[-1]
         n = right[0] if right[-1] == k else right[-1]
         return (1, m, n, k)
+    if grouped:
+        return (right[0], left[0] // max(right[0], 1), right[2], left[1])
     if len(right) == _MATRIX:
         return (1, _rows(left[:-1]), right[1], left[-1])
     return (_rows(left[:-2]), left[-2], right[-1], left[-1])

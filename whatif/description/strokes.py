@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.vocab import LaneKind, Phase, TaskKind
+from ingest.vocab import CollectiveKind, LaneKind, Phase, TaskKind
 from replay.graph.arrays import NONE, Bool, Int8, Int32, Int64, TaskGraph
 from whatif.description.doing import Doing, doing_of
 from whatif.description.products import products_of
 from whatif.description.stacks import Stacks, stacks_of
 
+_CALLS = (Doing.EXCHANGE, Doing.MESSAGE)
+_BETWEEN_TWO = (
+    *(CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV),
+    CollectiveKind.UNKNOWN,
+)
 _DEVICE = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET, TaskKind.TRANSFER)
 
 
@@ -81,14 +86,15 @@ def _of_rank(graph: TaskGraph, rank: int, stacks: Stacks, product: Int64) -> Str
     order = np.lexsort((tasks.ts_ns[task], issue_ns))
     task, issue_ns = task[order], issue_ns[order]
     doing = _doings(graph, task, stacks, on_device=bool(len(computes)))
+    phase, again = _phases(graph, task, stacks, doing)
     return Strokes(
         rank=rank,
         on_device=bool(len(computes)),
         task=task,
         issue_ns=issue_ns,
         step=tasks.step[task],
-        phase=_phases(tasks.phase[task], stacks, task),
-        again=stacks.again[task],
+        phase=phase,
+        again=again,
         doing=doing,
         token=_tokens(graph, task, stacks, doing, product[task]),
         op_id=stacks.op_id[task],
@@ -103,15 +109,37 @@ def _of_rank(graph: TaskGraph, rank: int, stacks: Stacks, product: Int64) -> Str
     )
 
 
-def _phases(phase: Int8, stacks: Stacks, task: Int64) -> Int8:
-    """Optimizer and backward wherever names say so; else as recorded."""
+def _phases(graph: TaskGraph, task: Int64, stacks: Stacks, doing: Int8) -> tuple[Int8, Bool]:
+    """Optimizer and backward wherever names say so, else as recorded; and what is computed again.
+
+    Forward work on the thread of backward is that, with or without the engine around it.
+    """
+    tasks = graph.tasks
+    phase = tasks.phase[task].copy()
     silent = phase == Phase.UNKNOWN
     has_backward = bool((phase == Phase.BACKWARD).any())
-    found = phase.copy()
-    found[silent & (stacks.own[task] >= 0) & has_backward] = Phase.FORWARD
-    found[silent & stacks.in_backward[task]] = Phase.BACKWARD
-    found[stacks.in_optimizer[task]] = Phase.OPTIMIZER
-    return found
+    phase[silent & (stacks.own[task] >= 0) & has_backward] = Phase.FORWARD
+    phase[silent & stacks.in_backward[task]] = Phase.BACKWARD
+    phase[stacks.in_optimizer[task]] = Phase.OPTIMIZER
+    autograd = np.array([lane.role == "autograd" for lane in graph.lanes] + [False], bool)
+    caller = np.where(tasks.caller[task] != NONE, tasks.caller[task], task)
+    late = autograd[tasks.lane[caller]] & (phase == Phase.FORWARD)
+    phase[late] = Phase.BACKWARD
+    again = stacks.again[task] | (
+        late & ~stacks.in_backward[task] & (stacks.own[task] >= 0) & ~np.isin(doing, _CALLS)
+    )
+    return phase, _joined(again, doing)
+
+
+def _joined(again: Bool, doing: Int8) -> Bool:
+    """Calls and crumbs between two strokes that are computed again are part of it."""
+    heavy = np.flatnonzero(~np.isin(doing, (*_CALLS, Doing.NOTHING, Doing.COPY, Doing.GRADIENT)))
+    if not len(heavy) or not again.any():
+        return again
+    at = np.searchsorted(heavy, np.arange(len(again)), side="right")
+    before, after = heavy[np.maximum(at - 1, 0)], heavy[np.minimum(at, len(heavy) - 1)]
+    joined: Bool = again | (again[before] & again[after] & (at > 0) & (at < len(heavy)))
+    return joined
 
 
 def _doings(graph: TaskGraph, task: Int64, stacks: Stacks, *, on_device: bool) -> Int8:
@@ -129,10 +157,15 @@ def _doings(graph: TaskGraph, task: Int64, stacks: Stacks, *, on_device: bool) -
         for node, one, kernel_class in distinct.T.tolist()
     ]
     doing = np.array(found, np.int8)[place.ravel()] if len(found) else np.zeros(0, np.int8)
-    whole = np.array([Doing.NOTHING], np.int8)
-    memset = on_device & (tasks.kind[task] == TaskKind.MEMSET)
-    chosen: Int8 = np.where(memset, whole, doing)
-    return chosen
+    if on_device:
+        doing[tasks.kind[task] == TaskKind.MEMSET] = Doing.NOTHING
+        # A kernel that sends and receives may be one of an exchange among all.
+        called = tasks.collective[task] != NONE
+        kind = np.full(len(task), CollectiveKind.UNKNOWN, np.int8)
+        kind[called] = graph.collectives.kind[tasks.collective[task[called]]]
+        among_all = called & ~np.isin(kind, _BETWEEN_TWO)
+        doing[among_all & (doing == Doing.MESSAGE)] = Doing.EXCHANGE
+    return doing
 
 
 def _around(stacks: Stacks, node: int) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def alone_ns(
     """
     fixed_ns = FIXED_SHARE[bound] * STEP_NS * steps(calls)
     fixed_ns += DELAY_SHARE[bound] * latency_ns(calls, delay_ns)
-    core_ns = CORE_SHARE[bound] * _core_ns(calls)
+    core_ns = CORE_SHARE[bound] * sending_ns(calls)
     if rate_bytes_per_s is None:
         return fixed_ns + core_ns
     wire_ns = wire_bytes(calls) * 1e9 / rate_bytes_per_s
@@ -226,7 +226,7 @@ def _change_ns(
     wire_ns, core_ns = rest_ns, np.zeros_like(rest_ns)
     if base is not None:
         wire_ns = np.where(sized, wire_bytes(calls) * 1e9 / base, rest_ns)
-        core_ns = np.where(sized, CORE_SHARE[bound] * _core_ns(calls), 0.0)
+        core_ns = np.where(sized, CORE_SHARE[bound] * sending_ns(calls), 0.0)
         core_ns = np.minimum(core_ns, typical_ns)
     before_ns, after_ns = np.maximum(wire_ns, core_ns), np.maximum(wire_ns / factor, core_ns)
     moving_ns = np.maximum(rest_ns, np.minimum(before_ns, typical_ns) / 2)
@@ -297,7 +297,8 @@ def _overhead(calls: HostCalls) -> Float64:
     return np.where(two, BOTH_WAYS * WIRE_OVERHEAD, WIRE_OVERHEAD)
 
 
-def _core_ns(calls: HostCalls) -> Float64:
+def sending_ns(calls: HostCalls) -> Float64:
+    """What a core works to send and receive the bytes of each call."""
     message = np.isin(calls.kind, _MESSAGE)
     per_byte = np.where(message, CORE_NS_PER_BYTE_OF_MESSAGE, CORE_NS_PER_BYTE)
     return wire_bytes(calls) * per_byte

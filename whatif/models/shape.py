@@ -175,6 +175,15 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     overlap_params: bool = True
     async_tp: bool = False
     distributed_optimizer: bool = False
+    scores_written: bool = False
+    """Attention writes its scores and reads them again, as before flash attention."""
+    fused_accumulation: bool = False
+    """Products of weight gradients add to those of earlier micro-batches themselves (Megatron-LM's
+    gradient accumulation fusion); else a kernel of its own does."""
+    attention_frac: float | None = None
+    """Share of the matrix peak that attention's kernels reach; None: as usual on the device."""
+    fused_loss: bool = False
+    """The loss in one kernel each way, without single-precision logits."""
     fused_attention: bool = True
     """Attention in one kernel that keeps no scores (arXiv:2205.14135)."""
     logit_bytes: float | None = None

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from ingest.errors import ScenarioError
 from whatif.documents import as_struct, read_yaml
+from whatif.models.fabric import Shape
 from whatif.models.shape import Batch, Degrees, Elements, ModelShape, Options, RunShape
 
 
@@ -19,6 +20,9 @@ class MachineSaid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Accelerators that a scale-up link joins."""
     nvlink_gb_per_s: float | None = None
     """None: as the catalog has it."""
+    joined_by: Shape | None = None
+    """How the scale-up links join a node; None: as the catalog has it. `switch` for V100 in a
+    DGX-2."""
     net_gb_per_s: float | None = None
     """Between nodes; needed where there are several."""
     net_latency_us: float | None = None

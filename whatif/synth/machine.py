@@ -78,7 +78,7 @@ def site_of(said: MachineSaid) -> Site:
         fabric=Fabric(
             architecture=device.architecture,
             scale_up_bytes_per_s=scale_up,
-            scale_up_shape=shape_of(device),
+            scale_up_shape=said.joined_by or shape_of(device),
             mesh_links=mesh_links_of(device),
             pcie_bytes_per_s=pcie,
             nic_bytes_per_s=None if net is None else net * GIGA,

@@ -9,7 +9,7 @@ from whatif.models.shape import RunShape
 from whatif.models.transformer.dims import dims_of
 from whatif.models.transformer.work import Work, WorkKind
 from whatif.synth.script import Kernel
-from whatif.synth.times import kernel_ns
+from whatif.synth.times import is_narrow, kernel_ns
 
 TILE_ROWS, TILE_COLUMNS = 128, 256
 BLOCK_BYTES = 16_384
@@ -134,6 +134,13 @@ _GELU = _Shown(
     ("aten::gelu_backward",),
     _POINTWISE.format("GeluBackwardCUDAKernelImpl"),
 )
+_SOFTMAX = _Shown(
+    ("aten::softmax", "aten::_softmax"),
+    _ANON + "softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 11, false, true>",
+    "SoftmaxBackward0",
+    ("aten::_softmax_backward_data",),
+    _ANON + "softmax_warp_backward<float, c10::BFloat16, c10::BFloat16, 11, false, true>",
+)
 _LOSS = (
     _Shown(
         ("aten::to", "aten::_to_copy", "aten::copy_"),
@@ -177,15 +184,18 @@ class Shower:
         return self._streaming(work)
 
     def _ns(self, work: Work) -> float:
-        return kernel_ns(work, self._machine, self._shape.elements.product)
+        return kernel_ns(work, self._machine, self._shape)
 
     def _product(self, work: Work) -> Operator:
         m, n, k, batch = (max(round(size), 1) for size in (work.m, work.n, work.k, work.batch))
         dims: Dims = ((m, k), (k, n))
-        inner = "aten::_scaled_mm" if self._shape.elements.product == "fp8" else "aten::mm"
+        narrow = is_narrow(work, self._shape.elements.product)
+        inner = "aten::_scaled_mm" if narrow else "aten::mm"
         names: tuple[str, ...] = (inner,)
         node = "MmBackward0"
-        if batch > 1:
+        if work.place is Place.ATTENTION:
+            dims, names, node = ((batch, m, k), (batch, k, n)), ("aten::bmm",), "BmmBackward0"
+        elif batch > 1:
             dims = ((batch * m, k), (batch, k, n))
             names, node = ("aten::_grouped_mm",), "GroupedMmBackward0"
             if work.direction is Pass.BACKWARD_WEIGHT:
@@ -205,7 +215,7 @@ class Shower:
             names=names,
             node=node,
             dims=dims,
-            types=(self._type, self._type),
+            types=(self._type if narrow or self._type != _TYPES["fp8"] else _TYPES["bf16"],) * 2,
             kernel=kernel,
             work=work,
         )
@@ -279,6 +289,8 @@ class Shower:
                 return _RMS if gated else _LAYER_NORM
             case Place.ACTIVATION | Place.EXPERT:
                 return _SILU if gated else _GELU
+            case Place.ATTENTION if self._shape.options.scores_written:
+                return _SOFTMAX
             case Place.LOSS:
                 self._losses += 1
                 number = (self._losses - 1) % len(_LOSS)
@@ -298,12 +310,13 @@ class Shower:
         rows = (max(round(d.whole_tokens), 1), round(d.hidden))
         samples = max(round(d.samples), 1)
         routed = (max(round(d.local_routed), 1), round(d.hidden))
+        width = round(d.keys if self._shape.options.scores_written else d.head_dim)
         shapes: dict[Place, Dims] = {
             Place.RESIDUAL: (rows, rows),
             Place.NORM: (rows, (rows[1],)),
             Place.ACTIVATION: ((round(d.tokens), max(round(d.ffn or d.shared_ffn), 1)),),
             Place.EXPERT: ((max(round(d.routed), 1), round(d.expert_ffn)),),
-            Place.ATTENTION: ((samples, round(d.heads), round(d.queries), round(d.head_dim)),),
+            Place.ATTENTION: ((samples, round(d.heads), round(d.queries), width),),
             Place.EMBEDDING: ((round(d.vocab), round(d.hidden)), (samples, round(d.queries))),
             Place.LOSS: ((round(d.tokens), round(d.vocab)),),
             Place.DISPATCH: (routed,),

@@ -17,14 +17,15 @@ from whatif.models.transformer.parameters import (
     layer_parameters,
     layers_with_experts,
 )
-from whatif.models.transformer.work import Work
+from whatif.models.transformer.work import Work, WorkKind
 from whatif.models.volumes import volumes
 from whatif.synth.machine import Site
 from whatif.synth.operators import Operator, Shower
-from whatif.synth.order import backward, forward, recompute
+from whatif.synth.order import INTO, backward, forward, recompute
 
 BOTH = (Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 Shown = Operator | Spot
+_PAIRED = frozenset({Spot.ATTENTION_IN, Spot.ATTENTION_OUT, Spot.FFN_IN, Spot.FFN_OUT, Spot.HEAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,17 @@ class Plan:
             piece, "forward", (), lambda: forward(self.shape, part, has_experts=experts)
         )
 
-    def recompute(self, piece: Piece) -> tuple[Shown, ...]:
-        """What it computes again."""
+    def recompute(self, piece: Piece, number: int = 0) -> tuple[Shown, ...]:
+        """What it computes again.
+
+        Args:
+            piece: part of the model.
+            number: of a layer within its stage.
+        """
         part, experts = piece.part, piece.has_experts
+        most = self.shape.options.recompute_layers
+        if most is not None and number >= most:
+            return ()
         return self._line(
             piece, "recompute", (), lambda: recompute(self.shape, part, has_experts=experts)
         )
@@ -117,6 +126,24 @@ class Plan:
                 step if isinstance(step, Spot) else self.shower.show(step) for step in steps
             )
         return self._lines[key]
+
+    def hidden_ns(self, line: tuple[Shown, ...], at: int, way: Way) -> float:
+        """Time of the product that a tensor-parallel collective at a spot runs beside in pieces.
+
+        0 without `async_tp`; the first or the last piece has nothing beside it.
+        """
+        spot = line[at]
+        if not self.shape.options.async_tp or spot not in _PAIRED:
+            return 0.0
+        follows = (spot in INTO) == (way is Way.FORWARD)
+        near = at + 1 if follows else at - 1
+        if not 0 <= near < len(line):
+            return 0.0
+        other = line[near]
+        if isinstance(other, Spot) or other.work.kind is not WorkKind.PRODUCT:
+            return 0.0
+        tp = self.shape.degrees.tp
+        return other.kernel.dur_ns * (tp - 1) / tp
 
     def pieces(self, stage: int, chunk: int) -> tuple[Piece, ...]:
         """Parts of the model that a chunk of a stage holds, in order."""

@@ -15,7 +15,7 @@ _KERNELS = {
     CollectiveKind.SEND: _MESSAGES,
     CollectiveKind.RECV: _MESSAGES,
 }
-_NCCL_TYPES = {"Float": "f32", "Half": "f16", "BFloat16": "bf16"}
+_NCCL_TYPES = {"Float": "f32", "Half": "f16", "BFloat16": "bf16", "Float8_e4m3fn": "u8"}
 OPERATORS = {
     CollectiveKind.ALL_REDUCE: "c10d::allreduce_",
     CollectiveKind.ALL_GATHER: "c10d::_allgather_base_",

@@ -26,6 +26,7 @@ from whatif.synth.script import Exchange, Kernel, Script, Thread
 from whatif.synth.shown import OPERATORS, arguments, kernel_of, record, tensor
 
 FULLY_SHARDED = 3
+_NARROW = "Float8_e4m3fn"
 SHARED_GRADIENTS = 2
 BUCKET_BYTES = 25 * 2**20
 """Of PyTorch's DDP."""
@@ -68,6 +69,8 @@ class Stage:
         self._sequence = 0
         self._sums: dict[tuple[int, Way], tuple[float, float]] = {}
         self._pieces = [plan.pieces(stage, chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
+        layers = [p.layer for pieces in self._pieces for p in pieces if p.part is Part.LAYER]
+        self._local = {layer: number for number, layer in enumerate(layers)}
         order = turns(plan.pipeline, stage)
         self._order = order
         self._last = _last_backward(order)
@@ -126,7 +129,7 @@ class Stage:
             assert piece is not None
             if has_input:
                 self._gathering(piece, later, Way.BACKWARD, is_first=True)
-                self._line(self._plan.recompute(piece), piece, Way.FORWARD)
+                self._line(self._plan.recompute(piece, self._number(piece)), piece, Way.FORWARD)
             self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
             if has_weight:
                 self._gradients(piece, is_last=is_last)
@@ -138,9 +141,9 @@ class Stage:
         """Kernels and the collectives between them."""
         if self._brief and self._added(line, piece, way):
             return
-        for step in line:
+        for at, step in enumerate(line):
             if isinstance(step, Spot):
-                self._spot(piece, way, step)
+                self._spot(piece, way, step, self._plan.hidden_ns(line, at, way))
             else:
                 self._operator(step, piece, way)
         self._again_done()
@@ -160,9 +163,9 @@ class Stage:
                 return False
             before = self._sum_ns, self._fixed_ns
             self._sum_ns = self._fixed_ns = 0.0
-            for step in line:
+            for at, step in enumerate(line):
                 if isinstance(step, Spot):
-                    self._spot(piece, way, step)
+                    self._spot(piece, way, step, self._plan.hidden_ns(line, at, way))
                 else:
                     self._kernel(step)
             self._sums[key] = self._sum_ns, self._fixed_ns
@@ -193,14 +196,14 @@ class Stage:
         self._wait(self._ring)
         self._ring = ()
 
-    def _spot(self, piece: Piece, way: Way, spot: Spot) -> None:
+    def _spot(self, piece: Piece, way: Way, spot: Spot, hidden_ns: float) -> None:
         for row in self._plan.at(piece, way, spot):
             if row.beside and spot is Spot.ATTENTION:
                 self._ring += self._join(row)
             elif row.beside and spot in INTO and way is Way.BACKWARD:
                 continue  # launched before the product
             else:
-                self._exposed(row)
+                self._exposed(row, hidden_ns)
 
     # Gradients and parameters
 
@@ -210,12 +213,20 @@ class Stage:
             if is_first and way is Way.FORWARD:
                 self._wait_gathered(piece)
             return
+        if self._keeps and (way is Way.BACKWARD or not is_first):
+            return
         for each in (piece, later):
             if each is not None and (each, 0) not in self._gathered:
                 with self._row("user_annotation", f"FSDP::all_gather ({_qualified(each)})"):
                     for number, row in enumerate(self._plan.at(each, way, Spot.PARAMETERS)):
                         self._gathered[each, number] = self._join(row)[-1]
         self._wait_gathered(piece)
+
+    @property
+    def _keeps(self) -> bool:
+        """FSDP under a pipeline gathers and reduces once per step (torchtitan)."""
+        degrees = self._plan.shape.degrees
+        return degrees.zero == FULLY_SHARDED and degrees.pp > 1
 
     def _wait_gathered(self, piece: Piece) -> None:
         found = [key for key in self._gathered if key[0] == piece]
@@ -241,7 +252,7 @@ class Stage:
     def _gradients(self, piece: Piece, *, is_last: bool) -> None:
         zero = self._plan.shape.degrees.zero
         for row in self._plan.at(piece, Way.BACKWARD, Spot.GRADIENTS):
-            if not (is_last or row.each_micro_batch):
+            if not (is_last or (row.each_micro_batch and not self._keeps)):
                 continue
             key = (row.along, row.kind, row.members)
             self._bucket[key] = self._bucket.get(key, 0) + row.size_bytes
@@ -333,13 +344,18 @@ class Stage:
     def _half(self) -> str:
         return "Half" if self._plan.shape.elements.product == "fp16" else "BFloat16"
 
-    def _exposed(self, row: Volume) -> None:
-        """In the way of the computation."""
+    def _exposed(self, row: Volume, hidden_ns: float = 0.0) -> None:
+        """In the way of the computation, but for what hides behind a product."""
+        exchange = self._of_row(row)
+        if hidden_ns and row.along is Along.TENSOR:
+            whole_ns = exchange.transfer_ns
+            left_ns = max(whole_ns - hidden_ns, whole_ns / row.members)
+            exchange = replace(exchange, transfer_ns=left_ns)
         if self._brief:
-            each = self._of_row(row).transfer_ns + 2 * STREAM_GAP_NS
-            self._fixed_ns += row.count * each
+            self._fixed_ns += row.count * (exchange.transfer_ns + 2 * STREAM_GAP_NS)
             return
-        self._wait(self._join(row))
+        for _ in range(row.count):
+            self._wait((self._send_off(exchange),))
 
     def _join(self, row: Volume) -> tuple[int, ...]:
         self._flush()
@@ -349,13 +365,21 @@ class Stage:
     def _of_row(self, row: Volume) -> Exchange:
         elements = self._plan.shape.elements
         own = (self._half, elements.activation)
+        size = row.size_bytes
+        if row.along is Along.TENSOR and self._is_narrow(row):
+            own, size = (_NARROW, 1.0), round(size / elements.activation)
         if row.along in (Along.SHARDS, Along.REPLICAS):
             own = self._gradient_type
             if row.kind is CollectiveKind.ALL_GATHER:
                 own = (self._half, elements.parameter)
         elif row.spot in (Spot.LOSS, Spot.CLIP):
             own = ("Float", 4.0)
-        return self._exchange(row.along, row.kind, row.members, row.size_bytes, own)
+        return self._exchange(row.along, row.kind, row.members, size, own)
+
+    def _is_narrow(self, row: Volume) -> bool:
+        """Rows are cast to 8 bits before they are gathered (torchtitan, docs/float8.md)."""
+        is_gather = row.kind is CollectiveKind.ALL_GATHER and row.spot is not Spot.HEAD
+        return is_gather and self._plan.shape.elements.product == "fp8"
 
     def _exchange(
         self,
@@ -427,12 +451,15 @@ class Stage:
         return _Nested(self.script, names, args or {}, category)
 
     def _module(self, piece: Piece) -> "_Nested":
-        local = [p.layer for pieces in self._pieces for p in pieces if p.part is Part.LAYER]
         name = {
             Part.EMBEDDING: "Embedding_0",
             Part.HEAD: "Head_0",
-        }.get(piece.part) or f"TransformerBlock_{local.index(piece.layer)}"
+        }.get(piece.part) or f"TransformerBlock_{self._number(piece)}"
         return self._row("python_function", f"nn.Module: {name}")
+
+    def _number(self, piece: Piece) -> int:
+        """Of a layer among those of the stage."""
+        return self._local.get(piece.layer, 0)
 
     def _turn(self, thread: Thread) -> None:
         if not self._brief:

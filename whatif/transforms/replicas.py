@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace as replace_fields
 
 from ingest.errors import ScenarioError, UsageError, nearest
 from ingest.units import BytesPerSecond, Rate
@@ -13,6 +14,7 @@ from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import order_statistics
 from whatif.models.bound import Bound
+from whatif.models.shape import RunShape
 from whatif.parallelism import (
     INNER,
     REPLICATED,
@@ -28,6 +30,7 @@ from whatif.transforms.base import Applied, BeforeReplicas, Context, with_durati
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.growth import Growth, Spans, resized, spans_of, stride_of
 from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, USUAL_NIC_FACTOR, known
+from whatif.transforms.relayout.apply import relayout
 from whatif.transforms.remove import taken_out
 from whatif.transforms.retime import retimed
 from whatif.transforms.shards import with_shards
@@ -41,6 +44,7 @@ from whatif.transforms.slowest import (
 )
 
 MOST_REPLICAS = 1_000_000
+SAME_COUNT = 1e-9
 PARTLY_FRAC = 0.5
 """Files are missing where more of the collectives than that lack members."""
 KNOWN_ERROR = (
@@ -56,12 +60,15 @@ class Replicas(
     """Run with another number of data-parallel replicas, each with its batch as recorded.
 
     Recorded ranks stand for the new ones. Of sharded runs (FSDP, ZeRO) the shards follow; of hybrid
-    ones the groups of shards stay and their number changes.
+    ones the groups of shards stay and their number changes. A run of one replica gets the exchange
+    of its gradients, and behind other changes of the layout the target of those changes too.
     """
 
     replicas: int
     groups: str | None = None
     """Glob over the names of the data-parallel communicators, where the run does not tell."""
+    strong: bool = False
+    """The samples of a step of the whole job stay, instead of those of a replica."""
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
@@ -73,17 +80,55 @@ class Replicas(
     @property
     def flag(self) -> str:
         """As typed."""
-        return f"--dp {self.replicas}" + (f"@{self.groups}" if self.groups else "")
+        kept = ":strong" if self.strong else ""
+        return f"--dp {self.replicas}{kept}" + (f"@{self.groups}" if self.groups else "")
 
     def apply(self, graph: TaskGraph, context: Context) -> Applied:
         """Give the communicators of replicas their new members, sizes, times and waits.
 
         Raises:
-            ScenarioError: the run has no replicas, or shards that the number does not fit.
+            ScenarioError: the run has no replicas and does not tell enough to have some, or shards
+                that the number does not fit.
         """
+        if self._is_relayout(graph, context):
+            return relayout(graph, context, self._edit, _label)
+        if not self.strong:
+            return self._weak(graph, context)
+        grown = replace_fields(self, strong=False).apply(graph, context)
+        share = layout_of(graph, data_groups=self._groups(graph)).replicas / self.replicas
+        kept = relayout(
+            grown.graph,
+            grown.context,
+            lambda target: _with_samples(target, share),
+            lambda *_: f"{grown.label}, the samples of a step stay",
+        )
+        return replace(
+            kept,
+            assumptions=(
+                *(told for told in grown.assumptions if told != WEAK),
+                *kept.assumptions,
+            ),
+            known_errors=(*grown.known_errors, *kept.known_errors),
+        )
+
+    def _is_relayout(self, graph: TaskGraph, context: Context) -> bool:
+        """Other changes of the layout stand before, or there is no exchange to be measured."""
+        earlier = context.before_relayout
+        if earlier is not None and earlier.changed is graph:
+            return earlier.pending or earlier.target != earlier.described.shape
+        layout = layout_of(graph)
+        alone = layout.replicas == 1 and not _unclear(graph, layout)
+        return alone and self.groups is None
+
+    def _edit(self, target: RunShape) -> RunShape:
+        before = target.degrees.dp
+        changed = replace_fields(target, degrees=replace_fields(target.degrees, dp=self.replicas))
+        return _with_samples(changed, before / self.replicas) if self.strong else changed
+
+    def _weak(self, graph: TaskGraph, context: Context) -> Applied:
         earlier = context.before_replicas
         if earlier is not None and earlier.changed is graph:
-            again = self.apply(earlier.graph, earlier.context)
+            again = self._weak(earlier.graph, earlier.context)
             told = f"of several --dp in a row the last counts, from the {earlier.n_replicas} before"
             return replace(again, assumptions=(told, *again.assumptions))
         layout = layout_of(graph, data_groups=self._groups(graph))
@@ -142,6 +187,24 @@ class Replicas(
         )
 
 
+def _with_samples(target: RunShape, share: float) -> RunShape:
+    """Micro-batches of each replica for that share of its samples.
+
+    As many fewer (or more) of them where that is a whole number, else smaller ones.
+    """
+    batch = target.batch
+    count = batch.micro_batches * share
+    if count >= 1 and abs(count - round(count)) < SAME_COUNT:
+        return replace_fields(target, batch=replace_fields(batch, micro_batches=round(count)))
+    samples = (batch.samples or 1.0) * share
+    return replace_fields(target, batch=replace_fields(batch, samples=samples))
+
+
+def _label(before: RunShape, after: RunShape) -> str:
+    kept = "" if before.batch == after.batch else ", the samples of a step stay"
+    return f"data parallel {before.degrees.dp} -> {after.degrees.dp}{kept}"
+
+
 def _growth(graph: TaskGraph, layout: Layout, replicas: int) -> Growth:
     """Which degree changes.
 
@@ -170,21 +233,27 @@ def _growth(graph: TaskGraph, layout: Layout, replicas: int) -> Growth:
     )
 
 
-def _no_replicas(graph: TaskGraph, layout: Layout) -> ScenarioError:
-    unclear = [
+def _unclear(graph: TaskGraph, layout: Layout) -> list[str]:
+    """Communicators that may join replicas, where the world is larger than one."""
+    if layout.world_size <= layout.degree(*INNER):
+        return []
+    return [
         group_label(group, role.size)
         for group, role in zip(graph.groups, layout.roles, strict=True)
         if role.axis is Axis.UNCLEAR and role.size > 1
     ]
-    if unclear and layout.world_size > layout.degree(*INNER):
+
+
+def _no_replicas(graph: TaskGraph, layout: Layout) -> ScenarioError:
+    unclear = _unclear(graph, layout)
+    if unclear:
         return ScenarioError(
             f"cannot tell which communicators join replicas: {', '.join(unclear)}",
             hint="--dp N@NAME says it (N@'*': all of them)",
         )
     return ScenarioError(
-        f"no communicator joins replicas in this run ({layout.label}): how long their gradients "
-        "would take is not in it",
-        hint="record two replicas or more; --dp N@NAME where a communicator was misread",
+        f"no communicator joins replicas in this run ({layout.label})",
+        hint="--dp N@NAME where a communicator was misread",
     )
 
 

@@ -273,9 +273,9 @@ def test_shards_that_do_not_divide_are_refused_with_a_number_that_does() -> None
 def test_a_run_without_replicas_says_what_it_lacks() -> None:
     build = GraphBuilder()
     build.kernel(0, "gemm", 1_000)
-    with pytest.raises(ScenarioError, match="no communicator joins replicas") as error:
+    with pytest.raises(ScenarioError, match="how many bytes the gradients have") as error:
         apply(build.build(), 4)
-    assert "two replicas" in str(error.value.hint)
+    assert "--describe" in str(error.value.hint)
 
 
 def test_unclear_communicators_are_named() -> None:

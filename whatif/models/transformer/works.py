@@ -26,6 +26,10 @@ RESIDUAL_FORWARD, RESIDUAL_BACKWARD = 3, 3
 LOSS_SINGLES = 3
 """Passes over the logits in fp32, beside one in their own type: written wide, read for the
 denominator, and written or read as probabilities."""
+DROPPED_BYTES = 5
+"""Of each score under dropout: read and written in 16 bits, and its mask."""
+FUSED_LOSS_PASSES = 3
+"""Read for the maximum and the sum, read again, written as gradients; backward about the same."""
 BACKWARDS = (Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 
 Rows = list[Work]
@@ -86,7 +90,12 @@ def _recomputed(shape: RunShape, part: Part, *, has_experts: bool) -> tuple[Work
         return ()
     rows = works_of(shape, part, Pass.FORWARD, has_experts=has_experts)
     if shape.options.recompute is Recompute.SELECTIVE:
-        rows = tuple(row for row in rows if row.kind is WorkKind.ATTENTION)
+        written = shape.options.scores_written
+        rows = tuple(
+            row
+            for row in rows
+            if row.kind is WorkKind.ATTENTION or (written and row.place is Place.ATTENTION)
+        )
     return tuple(_as_recomputed(row) for row in rows)
 
 
@@ -124,6 +133,8 @@ class _Maker:
         d = self._dims
         logits = d.tokens * d.vocab
         loss = logits * (self._act + LOSS_SINGLES * 4)
+        if self._shape.options.fused_loss:
+            loss = logits * self._act * FUSED_LOSS_PASSES
         return [
             *self._whole_rows(Place.NORM, NORM_FORWARD, NORM_BACKWARD, 1),
             *self._product(Place.LOGITS, d.tokens, d.vocab, d.hidden),
@@ -216,6 +227,8 @@ class _Maker:
         keys = d.samples * d.keys * d.kv_heads * (d.head_dim + d.v_head_dim)
         moved = (queries + keys) * self._act
         turned = d.tokens * (d.heads + d.kv_heads) * d.head_dim * 2 * self._act
+        if self._shape.options.scores_written:
+            return self._written_scores(causal=causal)
         rows: Rows = []
         for direction, times in (
             (Pass.FORWARD, 1.0),
@@ -238,6 +251,34 @@ class _Maker:
                 )
             )
         return rows
+
+    def _written_scores(self, *, causal: bool) -> Rows:
+        """Two batched products with softmax and dropout between them.
+
+        A mask leaves no product out, and of a causal softmax half is read (Megatron-LM's fused
+        kernels, arXiv:2104.04473).
+        """
+        d = self._dims
+        heads = d.samples * d.heads
+        scores = heads * d.queries * d.keys
+        dropped = DROPPED_BYTES * scores if self._shape.model.dropout else 0.0
+        read = 0.5 if causal else 1.0
+        forward = scores * self._act * (1 + read)
+        backward = scores * self._act * (1 + 2 * read)
+
+        def product(direction: Pass, m: float, n: float, k: float) -> Work:
+            return self._one(Place.ATTENTION, direction, (m, n, k), heads, self._act)
+
+        return [
+            product(Pass.FORWARD, d.queries, d.keys, d.head_dim),
+            _moved(Place.ATTENTION, Pass.FORWARD, forward + dropped),
+            product(Pass.FORWARD, d.queries, d.v_head_dim, d.keys),
+            product(Pass.BACKWARD_INPUT, d.keys, d.head_dim, d.queries),
+            product(Pass.BACKWARD_INPUT, d.queries, d.head_dim, d.keys),
+            _moved(Place.ATTENTION, Pass.BACKWARD_INPUT, backward + dropped),
+            product(Pass.BACKWARD_INPUT, d.keys, d.v_head_dim, d.queries),
+            product(Pass.BACKWARD_INPUT, d.queries, d.keys, d.v_head_dim),
+        ]
 
     def _feed_forward(self, inner: float) -> Rows:
         d = self._dims
@@ -280,7 +321,8 @@ class _Maker:
 
     def _accumulated(self) -> Rows:
         """Gradients of this micro-batch added to those before it."""
-        if self._shape.batch.micro_batches < 2:  # noqa: PLR2004  (nothing before it)
+        fused = self._shape.options.fused_accumulation
+        if fused or self._shape.batch.micro_batches < 2:  # noqa: PLR2004  (nothing before it)
             return []
         held = held_by_layer(self._shape, has_experts=self._has_experts)
         return [

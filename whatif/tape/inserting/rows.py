@@ -37,6 +37,9 @@ class Insertions:
     """What its launch costs the thread."""
     offset_ns: Int64 | None = None
     """Of CPU runs: it is issued so long after the start of `after`; None: at its end."""
+    ends: Int32 | None = None
+    """Where nothing `waits` for it beside: task that ends a step of the thread, which then waits
+    behind that; a step of a device ends with it. None: the segment is waited for."""
     name: str = "collective"
     """Of its tasks."""
     stream: str = "collectives"
@@ -55,6 +58,8 @@ class Rows:
     transfer_ns: Int64
     beside: Bool
     waits: Int64
+    ends: Int64
+    """-1: none."""
     host_ns: Int64
     offset_ns: Int64
     """-1: at the end."""
@@ -83,6 +88,14 @@ def rows_of(graph: TaskGraph, additions: Sequence[Insertions]) -> Rows:
     def column(name: str) -> Int64:
         return np.concatenate([getattr(each, name) for each in additions]).astype(np.int64)[order]
 
+    def optional(name: str) -> Int64:
+        given = [getattr(each, name) for each in additions]
+        filled = [
+            np.full(count, NONE) if column is None else column
+            for count, column in zip(counts, given, strict=True)
+        ]
+        return np.concatenate(filled).astype(np.int64)[order]
+
     return Rows(
         addition=addition[order],
         call=call.ravel()[order],
@@ -92,12 +105,8 @@ def rows_of(graph: TaskGraph, additions: Sequence[Insertions]) -> Rows:
         beside=beside,
         waits=column("waits"),
         host_ns=column("host_ns"),
-        offset_ns=np.concatenate(
-            [
-                np.full(len(each.after), NONE) if each.offset_ns is None else each.offset_ns
-                for each in additions
-            ]
-        )[order],
+        ends=optional("ends"),
+        offset_ns=optional("offset_ns"),
         on_host=np.isin(graph.tasks.kind[after], [int(kind) for kind in HOST_KINDS]),
         previous=np.where(same, latest, NONE),
     )
@@ -123,11 +132,13 @@ class Waits:
         neighbours = Neighbours.of(tape)
         beside_host = rows.beside & rows.on_host
         before = np.where(rows.waits >= 0, neighbours.previous[rows.waits], NONE)
-        behind = np.where(before >= 0, before, neighbours.last_of_segment[rows.after])
+        last = np.where(rows.ends >= 0, rows.ends, neighbours.last_of_segment[rows.after])
+        behind = np.where(before >= 0, before, last)
         places, number = np.unique(behind[beside_host], return_inverse=True)
         of_row = np.full(len(rows), NONE, np.int64)
         of_row[beside_host] = number
-        following = np.where(rows.waits >= 0, rows.waits, neighbours.after_segment[rows.after])
+        otherwise = np.where(rows.ends >= 0, NONE, neighbours.after_segment[rows.after])
+        following = np.where(rows.waits >= 0, rows.waits, otherwise)
         on_device = rows.beside & ~rows.on_host
         itself = on_device & (rows.waits == rows.after)
         return cls(

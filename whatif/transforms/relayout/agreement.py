@@ -14,32 +14,38 @@ from whatif.description.labels import Pass
 from whatif.tape.segments import Tape
 from whatif.transforms.relayout.columns import Column
 from whatif.transforms.relayout.messages import PAIRED
+from whatif.transforms.relayout.passes import Recorded
 
 Told = tuple[str, ...]
 
 
-def standing_in(tape: Tape, columns: Sequence[Column]) -> tuple[tuple[Column, ...], Told]:
-    """For each pipeline the one whose passes stand for it, itself where it can; and what to say.
+def standing_in(
+    tape: Tape, columns: Sequence[Column], passes: Sequence[Recorded]
+) -> tuple[tuple[int, ...], Told]:
+    """For each pipeline the number of the one that stands for it, itself where it can; what to say.
 
-    The reference is the pipeline that agrees with most others; who disagrees with it is replaced.
+    The reference is the most complete pipeline, among equals the one that agrees with most others.
+    Who disagrees with it, or has fewer passes of layers, is replaced.
     """
     rank, call, place = _members(tape)
     of_column = {rank: number for number, column in enumerate(columns) for rank in column.ranks}
     column = np.array([of_column.get(one, -1) for one in rank.tolist()], np.int64)
     mine = column >= 0
     differs = _differences(column[mine], call[mine], place[mine], len(columns))
-    reference = int(np.argmin((differs > 0).sum(axis=1)))
-    odd = np.flatnonzero(differs[reference] > 0)
-    sources = [columns[reference if number in odd else number] for number in range(len(columns))]
+    complete = np.array([one.n_layer_passes for one in passes], np.int64)
+    alike = (differs > 0).sum(axis=1)
+    reference = int(np.lexsort((alike, -complete))[0])
+    odd = np.flatnonzero((differs[reference] > 0) | (complete < complete[reference]))
+    sources = tuple(reference if number in odd else number for number in range(len(columns)))
     if not len(odd):
-        return tuple(sources), ()
+        return sources, ()
     names = ", ".join(str(rank) for number in odd.tolist() for rank in columns[number].ranks)
     like = ", ".join(str(rank) for rank in columns[reference].ranks)
     told = (
         f"passes of rank {names} were not told apart like those that it works with: rank {like} "
         "stands for it"
     )
-    return tuple(sources), (told,)
+    return sources, (told,)
 
 
 def _members(tape: Tape) -> tuple[Int64, Int64, Int64]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace as edited
 
 from replay.graph.arrays import Bool, Int64
 from whatif.models import gloo
@@ -12,6 +13,7 @@ from whatif.models.exchanges.volume import Along
 from whatif.tape.insert import inserted, without
 from whatif.tape.inserting.rows import Insertions
 from whatif.tape.segments import Tape
+from whatif.transforms.relayout.exchanges.accumulated import with_parameters
 from whatif.transforms.relayout.exchanges.axes import (
     AXES,
     STATE,
@@ -21,6 +23,7 @@ from whatif.transforms.relayout.exchanges.axes import (
 )
 from whatif.transforms.relayout.exchanges.inside import Site, inside
 from whatif.transforms.relayout.exchanges.links import Links, links_of
+from whatif.transforms.relayout.exchanges.own_work import without_own_work
 from whatif.transforms.relayout.exchanges.resize import resized
 from whatif.transforms.relayout.exchanges.state import state
 from whatif.transforms.relayout.exchanges.units import units_of
@@ -41,6 +44,7 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     """
     if ask.before.degrees == ask.target.degrees and _same_sizes(ask):
         return Part(tape=tape)
+    ask = _with_parameters(ask, tape)
     found = changes(ask.before, ask.target)
     along = along_of(tape.graph, ask.described.layout, ask.before)
     links = links_of(tape.graph, ask.context)
@@ -48,12 +52,14 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     kept = resized(tape.graph, ask, along, staying, links.context)
     leaving = _of_axes(along, [change.along for change in found if change.leaves])
     changed = without(replace(tape, graph=kept.graph), leaving)
+    changed, own = without_own_work(changed, ask)
     additions = _additions(changed, ask, links, found)
     made_ns = sum(int(each.transfer_ns.sum()) for each in additions)
     return Part(
         tape=inserted(changed, additions),
         assumptions=(
             *_gone_told(leaving, found),
+            *own,
             *_come_told(additions),
             *(links.told if additions else ()),
             *kept.assumptions,
@@ -62,6 +68,18 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
         known_errors=tuple(dict.fromkeys([*kept.known_errors, *_errors(additions, links)])),
         scaled_ns=kept.scaled_ns,
         made_ns=made_ns,
+    )
+
+
+def _with_parameters(ask: Ask, tape: Tape) -> Ask:
+    model = with_parameters(ask.target.model, tape.graph, tape.labels)
+    if model is ask.target.model:
+        return ask
+    before = edited(ask.before, model=edited(ask.before.model, parameters=model.parameters))
+    return replace(
+        ask,
+        described=replace(ask.described, shape=before),
+        target=edited(ask.target, model=model),
     )
 
 

@@ -47,14 +47,22 @@ class Recorded:
     def find(
         self, step: int, part: Part, *, backward: bool, layer: int, micro_batch: int
     ) -> list[int]:
-        """Segments of one pass; where that micro-batch has none, those of another."""
-        units = self.units[step]
-        for other in (micro_batch, *range(self.micro_batches)):
-            found = units.get((part, backward, layer, other))
-            if found:
-                return found
+        """Segments of one pass; where it was not told apart, those of another like it.
+
+        Of another micro-batch of the step, else of another step.
+        """
+        for at in (step, *self.steps):
+            for other in (micro_batch, *range(self.micro_batches)):
+                found = self.units[at].get((part, backward, layer, other))
+                if found:
+                    return found
         self.missing += part is Part.LAYER and backward in self.sides
         return []
+
+    @property
+    def n_layer_passes(self) -> int:
+        """Passes of layers in all steps."""
+        return sum(key[0] == Part.LAYER for units in self.units.values() for key in units)
 
 
 class _Columns(NamedTuple):

@@ -39,14 +39,16 @@ def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
     if same_structure(ask.before, ask.target):
         return _as_recorded(tape, ask, columns), told
     plan = _plan(tape, ask)
-    sources, odd = standing_in(tape, columns)
-    recorded = {source: recorded_passes(tape, source) for source in sources}
+    passes = [recorded_passes(tape, column) for column in columns]
+    sources, odd = standing_in(tape, columns, passes)
     programs = tuple(
-        program_of(plan, recorded[source], replace(source, place=column.place), stage, number)
+        program_of(
+            plan, passes[source], replace(columns[source], place=column.place), stage, number
+        )
         for number, (source, column) in enumerate(zip(sources, columns, strict=True))
         for stage in range(plan.pipeline.stages)
     )
-    missing = sum(one.missing for one in recorded.values())
+    missing = sum(passes[source].missing for source in set(sources))
     return programs, (*told, *odd, *_told(ask, plan, missing))
 
 

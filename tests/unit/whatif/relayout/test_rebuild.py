@@ -18,6 +18,7 @@ from tests.layered import (
     ask,
 )
 from whatif.description.labels import Place
+from whatif.models.pipeline import PassTimes, Pipeline, bubble
 from whatif.models.shape import Recompute, RunShape, Schedule
 from whatif.transforms.relayout.rebuild import Rebuilt, rebuilt
 
@@ -97,6 +98,37 @@ def test_halves_of_a_backward_are_as_long_as_it() -> None:
     halves = _rebuilt(run, **changes, schedule=Schedule.ZERO_BUBBLE).graph.tasks
     kernels = [tasks.dur_ns[tasks.kind == TaskKind.KERNEL].sum() for tasks in (whole, halves)]
     assert kernels[0] == pytest.approx(kernels[1], abs=100)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "stages", "chunks", "micro_batches"),
+    [
+        (Schedule.GPIPE, 2, 1, 3),
+        (Schedule.ONE_F_ONE_B, 2, 1, 4),
+        (Schedule.ONE_F_ONE_B, 4, 1, 8),
+        (Schedule.INTERLEAVED, 2, 2, 4),
+        (Schedule.ZERO_BUBBLE, 4, 1, 6),
+    ],
+)
+def test_pipelines_of_equal_stages_have_the_bubble_of_the_closed_form(
+    schedule: Schedule, stages: int, chunks: int, micro_batches: int
+) -> None:
+    """Messages take 8 us each; they lie on the way of the first and of the last micro-batch."""
+    run = Layered(layers=4, head_ns=0)
+    changes = {"pp": stages, "virtual_stages": chunks, "schedule": schedule}
+    made = _rebuilt(run, **changes, micro_batches=micro_batches)
+    pipeline = Pipeline(
+        schedule=schedule, stages=stages, chunks=chunks, micro_batches=micro_batches
+    )
+    layers = 4 // stages
+    times = PassTimes(
+        forward=layers * FORWARD_NS,
+        backward_input=layers * BACKWARD_NS / 2,
+        backward_weight=layers * BACKWARD_NS / 2,
+    )
+    expected_ns = micro_batches * times.whole + bubble(pipeline, times) + OPTIMIZER_NS / stages
+    assert _step_ns(made.graph)[0] == pytest.approx(expected_ns, rel=0.04)
+    assert _step_ns(made.graph)[0] >= expected_ns
 
 
 def test_what_a_relayout_makes_can_be_made_into_another() -> None:

@@ -213,6 +213,16 @@ def test_a_thread_goes_on_beside_one_on_the_host() -> None:
     assert 0 <= start[last] - 540 * US <= 60 * US
 
 
+def test_a_thread_may_wait_at_the_end_of_its_step() -> None:
+    """Behind c, whatever the segment of a."""
+    graph, (a, _, c) = _host_only()
+    rows = _rows([a], 500, beside=True, ends=np.array([c], np.int32))
+    changed = inserted(_tape(graph, [0, 0, 1]), [rows]).graph
+    (last,) = _named(changed, "c", TaskKind.HOST_WORK)
+    assert replay(changed).start_ns[last] == 300 * US
+    assert 600 <= _step_us(changed) <= 660
+
+
 def test_waits_without_a_task_stand_at_the_end_of_the_segment() -> None:
     """A and b are one segment, c another."""
     graph, (a, _, _) = _host_only()

@@ -10,6 +10,7 @@ from ingest.vocab import CollectiveKind, TaskKind
 from replay.graph.arrays import Float64, Group, Int64, TaskGraph
 from replay.graph.outside import incomplete
 from whatif.models import gloo
+from whatif.models.bound import Bound
 from whatif.models.collectives import model
 from whatif.models.collectives.calls import Calls
 from whatif.models.exchanges.volume import Along
@@ -52,13 +53,17 @@ class Links:
             found = self._on_devices(kind, size_bytes, ranks)
         return np.rint(found).astype(np.int64)
 
+    def core_ns(self, kind: CollectiveKind, size_bytes: Int64, n_members: int) -> Float64:
+        """What the thread that computes loses to those that send, were they to share a core.
+
+        In the upper bound only: how many cores a rank has is not recorded.
+        """
+        whole: Float64 = gloo.sending_ns(_host_calls(kind, size_bytes, n_members))
+        return whole if self.context.bound is Bound.HIGH else 0.0 * whole
+
     def _on_hosts(self, kind: CollectiveKind, size_bytes: Int64, n_members: int) -> Float64:
         links = self.context.links
-        calls = gloo.HostCalls(
-            kind=np.full(len(size_bytes), kind, np.int64),
-            size_bytes=size_bytes,
-            members=np.full(len(size_bytes), n_members, np.int64),
-        )
+        calls = _host_calls(kind, size_bytes, n_members)
         rate = links.nic_bytes_per_s
         return gloo.alone_ns(
             calls,
@@ -104,6 +109,14 @@ class Links:
             backend="cpu:gloo" if self.on_host else "nccl",
             description=_WORD.get(along, str(along)),
         )
+
+
+def _host_calls(kind: CollectiveKind, size_bytes: Int64, n_members: int) -> gloo.HostCalls:
+    return gloo.HostCalls(
+        kind=np.full(len(size_bytes), kind, np.int64),
+        size_bytes=size_bytes,
+        members=np.full(len(size_bytes), n_members, np.int64),
+    )
 
 
 def links_of(graph: TaskGraph, context: Context) -> Links:

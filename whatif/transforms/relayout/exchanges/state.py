@@ -147,6 +147,7 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
         bucket,
         after=after,
         waits=np.where(beside, waits, NONE),
+        ends=units.line[at_end],
         beside=beside,
         copied=rows[0].kind is CollectiveKind.ALL_REDUCE,
     )
@@ -262,6 +263,7 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     waits: Int64,
     beside: bool,
     copied: bool,
+    ends: Int64 | None = None,
 ) -> Insertions:
     group = site.links.group(site.ask.target, change.along, change.after)
     key = site.keys(parts.unit, change)
@@ -269,7 +271,8 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     host_ns = np.full(len(after), LAUNCH_NS, np.int64)
     if site.links.on_host:
         moved = HOST_COPIES * parts.size_bytes if copied else 0 * parts.size_bytes
-        host_ns = np.rint(moved * 1e9 / HOST_COPY_BYTES_PER_S).astype(np.int64)
+        shared_ns = site.links.core_ns(row.kind, parts.size_bytes, group.size)
+        host_ns = np.rint(moved * 1e9 / HOST_COPY_BYTES_PER_S + shared_ns).astype(np.int64)
     return Insertions(
         key=key * n_alike + _turns(parts.unit),
         after=after.astype(np.int32),
@@ -280,6 +283,7 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
         beside=beside,
         waits=waits.astype(np.int32),
         host_ns=host_ns,
+        ends=None if ends is None else ends.astype(np.int32),
         name=f"{row.along} {row.kind.name.lower()}",
         stream=f"{row.along} {row.kind.name.lower()}s",
     )

@@ -154,6 +154,7 @@ def _line(tape: Tape) -> tuple[Int64, bool]:
     graph = tape.graph
     tasks = graph.tasks
     free = ~tasks.fixed & (tasks.step >= 0)
+    free[free] = tasks.ts_ns[free] < _step_ends_ns(graph)[_step_rows(graph, free)]
     kernels = free & (tasks.kind == TaskKind.KERNEL)
     on_host = not kernels.any()
     wanted = free & (tasks.kind == TaskKind.HOST_WORK) if on_host else kernels
@@ -161,6 +162,26 @@ def _line(tape: Tape) -> tuple[Int64, bool]:
     line = np.flatnonzero(wanted & np.isin(tasks.lane, main))
     order = np.lexsort((line, tasks.ts_ns[line], tasks.lane[line]))
     return line[order], on_host
+
+
+def _step_rows(graph: TaskGraph, chosen: Bool) -> Int64:
+    """Boundary that ends the step of each chosen task: as a row of the graph's boundaries."""
+    tasks, bounds = graph.tasks, graph.boundaries
+    ranks = np.array(bounds.ranks, np.int64)
+    order = np.argsort(ranks)
+    place = np.searchsorted(ranks[order], tasks.rank[chosen])
+    position = order[np.minimum(place, len(ranks) - 1)]
+    found: Int64 = position * (bounds.n_steps + 1) + tasks.step[chosen] + 1
+    return found
+
+
+def _step_ends_ns(graph: TaskGraph) -> Int64:
+    """When each boundary was recorded: what begins later belongs to no step."""
+    tasks, bounds = graph.tasks, graph.boundaries
+    row = np.repeat(np.arange(len(bounds.start) - 1), np.diff(bounds.start))
+    ends_ns = np.full(len(bounds.start) - 1, np.iinfo(np.int64).min)
+    np.maximum.at(ends_ns, row, tasks.ts_ns[bounds.task] + tasks.dur_ns[bounds.task])
+    return np.where(ends_ns == np.iinfo(np.int64).min, np.iinfo(np.int64).max, ends_ns)
 
 
 def _busiest(graph: TaskGraph, wanted: Bool, kind: LaneKind) -> Int64:
