@@ -210,7 +210,9 @@ class _Drawn:
         told = self.told[number]
         for place, (lane, ids) in enumerate(self.lanes[number].of_rank(rank)):
             if lane.kind == LaneKind.THREAD:
-                found = copied_host_slices(ids, told, with_waits=with_waits)
+                found = copied_host_slices(
+                    lane, ids, self._recording.rows, told, with_waits=with_waits
+                )
                 order = _HOST_ORDER.get(lane.role, 2 + place)
                 self._add(number, pid, lane.role, order, found)
         n_rows = len(self._recording.rows.host_of_rank(rank))
@@ -351,7 +353,8 @@ def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) ->
         for rank, file in _files_of(recording, version):
             drawn = _Drawn(recording)
             drawn.add_rank_alone(number, rank)
-            left_out |= drawn.left_out
+            inside = left_out.get(_INSIDE, 0) + drawn.left_out.get(_INSIDE, 0)
+            left_out |= drawn.left_out | ({_INSIDE: inside} if inside else {})
             origin_ns = min(
                 (int(track.slices.start_ns.min()) for _, track in drawn.tracks), default=0
             )

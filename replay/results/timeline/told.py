@@ -149,9 +149,26 @@ def row_args(
 ) -> list[str]:
     """Arguments of rows: as recorded, or for another schedule what still holds of them."""
     own = told.texts(task)
+    if told.version.graph.origin is not None:
+        return copy_args(told, task, lane)
     is_recorded = told.version.is_recorded
     written = rows.arguments(slice_id) if is_recorded else rows.ties(slice_id, lane)
     return [_merged(text, replay) for text, replay in zip(written, own, strict=True)]
+
+
+def copy_args(told: Told, task: Int64, lane: Lane | None) -> list[str]:
+    """Arguments of tasks of a run that was put together anew.
+
+    Copies of one call share its row, so that calls and what they launched are tied by new numbers:
+    that of the call among the tasks, from 1.
+    """
+    caller = told.version.graph.tasks.caller[task].astype(np.int64)
+    number = np.where(caller >= 0, caller, task) + 1
+    where = (
+        {} if lane is None or lane.stream < 0 else {"device": lane.device, "stream": lane.stream}
+    )
+    ties = [text_of({"correlation": one} | where) for one in number.tolist()]
+    return [_merged(tie, own) for tie, own in zip(ties, told.texts(task), strict=True)]
 
 
 def _merged(written: str, replay: str) -> str:
