@@ -34,6 +34,7 @@ from whatif.tape.messages import (
 )
 from whatif.tape.reel import Reel, reel_of
 from whatif.tape.segments import Assembled, Program, Tape
+from whatif.tape.turns import turn_edges
 
 
 def original(tape: Tape) -> tuple[Program, ...]:
@@ -143,6 +144,7 @@ def _wired(parts: _Parts, lanes: NewLanes, copies: Copies) -> _Wired:
             carried.edges,
             met.edges,
             order_edges(reel, made, stretches),
+            turn_edges(reel, made, stretches),
             releasing,
             sent.edges,
         ]

@@ -99,6 +99,8 @@ class Stretches:
     """Row that has the lane before; -1."""
     as_recorded: Bool
     """The neighbour before is the recorded one."""
+    occupied: Int64
+    """Row of the recorded lanes (`Reel.lanes`)."""
 
 
 def stretches_of(reel: Reel, made: Instances, lanes: NewLanes) -> Stretches:
@@ -123,6 +125,7 @@ def stretches_of(reel: Reel, made: Instances, lanes: NewLanes) -> Stretches:
         last=last,
         before=before,
         as_recorded=previous == occupied.previous[row],
+        occupied=row,
     )
 
 

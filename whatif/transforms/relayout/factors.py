@@ -34,6 +34,9 @@ class Divided(IntEnum):
     NOTHING = 0
     OUTPUT = 1
     INPUT = 2
+    BY_SIZES = 3
+    """Its place does not tell: of what does not count tokens, the side that is not the hidden
+    width."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,7 @@ def _of_model(where: Where, sizes: Sizes) -> Factor:
         return _product(where, sizes.whole, 1.0, Divided.NOTHING)
     if place is Place.ATTENTION:
         return _attention(where, sizes)
-    if place is Place.UNKNOWN:
+    if place is Place.UNKNOWN or where.kernel_class is KernelClass.GEMM:
         return _unknown(where, sizes)
     return _moved(_bytes_of(place, where, sizes))
 
@@ -170,6 +173,21 @@ def _product(
     )
 
 
+def _unplaced_product(sizes: Sizes) -> Factor:
+    """A product whose sizes alone may tell what of it is divided."""
+    divided = sizes.tokens * sizes.columns
+    ends = (divided, sizes.tokens, sizes.whole)
+    return Factor(
+        scaling=Scaling.PRODUCT,
+        size=divided,
+        low=min(ends),
+        high=max(ends),
+        tokens=sizes.tokens,
+        columns=sizes.columns,
+        divided=Divided.BY_SIZES,
+    )
+
+
 def _of_experts(where: Where, sizes: Sizes) -> Factor:
     """Grouped products, or those of one expert after another: the same tokens in all."""
     if where.kernel_class is not KernelClass.GEMM:
@@ -198,10 +216,11 @@ def _unknown(where: Where, sizes: Sizes) -> Factor:
     """Kernels without a place, by what most of their class do."""
     if where.kernel_class is KernelClass.ATTENTION:
         return _attention(where, sizes)
+    if where.kernel_class is KernelClass.GEMM:
+        return _unplaced_product(sizes)
     tokens, divided = sizes.tokens, sizes.tokens * sizes.columns
     both = math.sqrt(sizes.whole * divided)
     choices = {
-        KernelClass.GEMM: (divided, tokens, sizes.whole),
         KernelClass.CONVOLUTION: (divided, tokens, sizes.whole),
         KernelClass.NORMALISATION: (sizes.whole,),
         KernelClass.OPTIMIZER: (sizes.state,),

@@ -75,8 +75,9 @@ def _told(graph: TaskGraph, made: Changed, scaled: Bool, what: str) -> tuple[str
     """What was scaled by what, in shares of the time as recorded."""
     time = graph.tasks.dur_ns[made.task].astype(float)
     products = scaled & (made.factors.of("scaling") == Scaling.PRODUCT)
-    unplaced = scaled & made.factors.which(_is_unplaced)
-    unlabelled = scaled & made.factors.which(lambda where: where.part is ModelPart.OTHER)
+    by_habit = scaled & ~(products & made.modelled)
+    unplaced = by_habit & made.factors.which(_is_unplaced)
+    unlabelled = by_habit & made.factors.which(lambda where: where.part is ModelPart.OTHER)
     recorded = _share(time, products & made.from_sizes)
     modelled = _share(time, products & ~made.from_sizes & made.modelled)
     how = (

@@ -58,7 +58,7 @@ def kernels_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
     factors = factors_of(
         tape, task, kernel_class, ask.before.model, lambda where: factor_of(where, sizes)
     )
-    kernels = _Kernels(graph, task, factors, ask)
+    kernels = _Kernels(graph, task, factors, ask, sizes)
     dur_ns = graph.tasks.dur_ns[task]
     new_ns = np.where(factors.same, dur_ns, kernels.new_ns(dur_ns))
     return Changed(
@@ -99,7 +99,9 @@ def _machine(ask: Ask) -> Machine | None:
 class _Kernels:
     """Model times of kernels before and after, NaN where none can be told."""
 
-    def __init__(self, graph: TaskGraph, task: Int64, factors: Factors, ask: Ask) -> None:
+    def __init__(
+        self, graph: TaskGraph, task: Int64, factors: Factors, ask: Ask, sizes: Sizes
+    ) -> None:
         self._factors, self._ask = factors, ask
         self._bound = ask.context.bound
         self._machine = _machine(ask)
@@ -108,7 +110,7 @@ class _Kernels:
         self._bytes: Float64 = _column(work.bytes, row, np.nan)
         self._dtype: Int8 = _column(work.dtype, row, ElementType.UNKNOWN)
         recorded: Int64 = _column(work.product, row, 0)
-        self.product: ProductSizes = product_sizes(factors, recorded, ask.before)
+        self.product: ProductSizes = product_sizes(factors, recorded, ask.before, sizes)
         self.before_ns = np.full(len(task), np.nan)
         self._after_ns = np.full(len(task), np.nan)
         self._fill = np.ones(len(task))

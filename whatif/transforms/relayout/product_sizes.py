@@ -6,13 +6,13 @@ import numpy as np
 
 from replay.graph.arrays import Bool, Int64
 from replay.graph.work import Float64
-from whatif.models.places import Part, Pass
+from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import RunShape
 from whatif.models.transformer.work import WorkKind
 from whatif.models.transformer.works import works_of
 from whatif.transforms.relayout.factors import Divided, Where
 from whatif.transforms.relayout.grouped import Factors
-from whatif.transforms.relayout.sizes import known_dims
+from whatif.transforms.relayout.sizes import Sizes, known_dims
 
 BATCH, M, N, K = range(4)
 
@@ -30,23 +30,30 @@ class ProductSizes:
     def recorded_after(self) -> Int64:
         """Of recorded products in whole numbers, at least 1; zeros of others."""
         whole = np.maximum(np.rint(np.nan_to_num(self.after)), 1.0)
-        return np.where(self.recorded[:, None], whole, 0.0).astype(np.int64)
+        told = self.recorded & ~np.isnan(self.after).any(axis=1)
+        return np.where(told[:, None], whole, 0.0).astype(np.int64)
 
 
-def product_sizes(factors: Factors, recorded: Int64, shape: RunShape) -> ProductSizes:
+def product_sizes(factors: Factors, recorded: Int64, shape: RunShape, sizes: Sizes) -> ProductSizes:
     """Sizes now and then.
 
     Args:
         factors: of each kernel.
         recorded: batch, m, n, k of each; zeros where not recorded. Shape (kernels, 4).
         shape: of the recorded run.
+        sizes: target over recorded run.
     """
     seen: Bool = np.all(recorded > 0, axis=1)
-    sizes = np.where(seen[:, None], recorded.astype(float), _of_model(factors, shape))
-    tokens = _tokens(factors, sizes, shape)
-    return ProductSizes(
-        before=sizes, after=_after(factors, sizes, tokens, shape.model.hidden), recorded=seen
-    )
+    before = np.where(seen[:, None], recorded.astype(float), _of_model(factors, shape))
+    tokens, hidden = _tokens(factors, before, shape), shape.model.hidden
+    after = _by_place(factors, before, tokens, hidden)
+    unplaced = factors.of("divided") == Divided.BY_SIZES
+    rows = np.flatnonzero(seen & (unplaced | _is_one(factors, before)))
+    told = np.count_nonzero(before[rows, M:] == tokens, axis=1) > 0
+    after[rows[told]] = _by_sizes(before[rows[told]], tokens, hidden, sizes)
+    nothing_tells = np.setdiff1d(np.flatnonzero(unplaced), rows[told])
+    before[nothing_tells] = after[nothing_tells] = np.nan
+    return ProductSizes(before=before, after=after, recorded=seen)
 
 
 def _of_model(factors: Factors, shape: RunShape) -> Float64:
@@ -73,9 +80,9 @@ def _row_of_model(where: Where, shape: RunShape) -> tuple[float, float, float, f
 
 def _tokens(factors: Factors, sizes: Float64, shape: RunShape) -> float:
     """Tokens of a micro-batch on a rank: as the shape says, else the usual m of forward."""
-    known = known_dims(shape)
-    if known is not None:
-        return known.tokens
+    batch = shape.batch
+    if batch.samples is not None and batch.sequence is not None:
+        return batch.samples * batch.sequence / shape.degrees.cp
     forward = factors.which(
         lambda where: where.part is Part.LAYER and where.direction is Pass.FORWARD
     )
@@ -86,8 +93,29 @@ def _tokens(factors: Factors, sizes: Float64, shape: RunShape) -> float:
     return float(values[counts.argmax()])
 
 
-def _after(factors: Factors, sizes: Float64, tokens: float, hidden: int | None) -> Float64:
-    """Each dimension by what it counts."""
+def _is_one(factors: Factors, sizes: Float64) -> Bool:
+    """Labelled as attention, but of no batch of heads: a product beside it."""
+    alone: Bool = sizes[:, BATCH] == 1
+    return alone & factors.which(lambda where: where.place is Place.ATTENTION)
+
+
+def _by_sizes(before: Float64, tokens: float, hidden: int | None, sizes: Sizes) -> Float64:
+    """Products by their sizes alone: one dimension counts tokens, of the others one is divided."""
+    after = before.copy()
+    rows = np.arange(len(before))
+    dims = before[:, M:]
+    # Gradients of weights sum tokens: k counts them where m does not.
+    at = np.where(dims[:, 0] == tokens, M, np.where(dims[:, 2] == tokens, K, N))
+    after[rows, at] *= sizes.tokens
+    first = np.where(at == M, N, M)
+    second = np.where(at == K, N, K)
+    is_hidden = before[rows, first] == (hidden or 0)
+    after[rows, np.where(is_hidden, second, first)] *= sizes.columns
+    return after
+
+
+def _by_place(factors: Factors, sizes: Float64, tokens: float, hidden: int | None) -> Float64:
+    """Each dimension by what it counts, where the product lies."""
     by_tokens, by_columns, divided = (factors.of(name) for name in ("tokens", "columns", "divided"))
     weights = _sums_tokens(factors, sizes, tokens)
     swapped = ~weights & (sizes[:, N] == tokens) & (sizes[:, M] != tokens)

@@ -275,10 +275,29 @@ def test_sixteen_ranks_divide_the_inner_width_whichever_dimension_it_is(
         MODEL,
         lambda where: factor_of(where, sizes),
     )
-    found = product_sizes(factors, tape.graph.work.product, SHAPE)
+    found = product_sizes(factors, tape.graph.work.product, SHAPE, sizes)
     divided = [size // 16 if size == 16384 else size for size in product]
     assert found.before.tolist() == [[1, *product]]
     assert found.after.tolist() == [[1, *divided]]
+
+
+@pytest.mark.parametrize("place", [Place.UNKNOWN, Place.RESIDUAL, Place.ATTENTION])
+@pytest.mark.parametrize(
+    ("product", "after"),
+    [
+        ((TOKENS, 3 * 4096, 4096), (TOKENS, 3 * 1024, 4096)),
+        ((TOKENS, 4096, 16384), (TOKENS, 4096, 4096)),
+        ((16384, 4096, TOKENS), (4096, 4096, TOKENS)),
+        ((4096, 16384, TOKENS), (4096, 4096, TOKENS)),
+        ((16384, TOKENS, 4096), (4096, TOKENS, 4096)),
+    ],
+)
+def test_sizes_alone_tell_what_is_divided(
+    place: Place, product: tuple[int, int, int], after: tuple[int, int, int]
+) -> None:
+    run = Run((Kernel(place=place, kernel_class=GEMM, product=product),))
+    part, _ = made(run, on(tp=4))
+    assert part.tape.graph.work.product.tolist() == [[1, *after]]
 
 
 MOE = RunShape(
