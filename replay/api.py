@@ -14,6 +14,7 @@ from replay.calls.exported import (
     export_tables,
     export_timeline,
 )
+from replay.calls.planned import plan
 from replay.calls.program import program
 from replay.calls.questions import Goal, levers, solve, sweep
 from replay.calls.replayed import Replayed, replay_run
@@ -21,11 +22,13 @@ from replay.calls.reported import report
 from replay.calls.stored import Stored, ingest, open_run, schema, sql
 from replay.calls.window import DEFAULTS, UNCHANGED, WHOLE, Window
 from whatif.compare.prediction import read_prediction
+from whatif.plan.plan import Asked
 
 __all__ = [
     "DEFAULTS",
     "UNCHANGED",
     "WHOLE",
+    "Asked",
     "Exported",
     "ExportedTraces",
     "Goal",
@@ -44,6 +47,7 @@ __all__ = [
     "ingest",
     "levers",
     "open_run",
+    "plan",
     "program",
     "read_prediction",
     "replay_run",

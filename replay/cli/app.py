@@ -21,6 +21,7 @@ from replay.cli.cmd_export import export
 from replay.cli.cmd_hardware import hardware
 from replay.cli.cmd_ingest import ingest
 from replay.cli.cmd_levers import levers
+from replay.cli.cmd_plan import plan
 from replay.cli.cmd_queries import queries
 from replay.cli.cmd_report import report
 from replay.cli.cmd_scenario import scenario
@@ -42,6 +43,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], type[TyperCommand]], ...] = (
     ("levers", with_what_ifs(levers, several=False), StackedCommand),
     ("sweep", with_what_ifs(sweep, several=True), StackedCommand),
     ("solve", with_what_ifs(solve, several=False), StackedCommand),
+    ("plan", plan, TyperCommand),
     ("serve", with_what_ifs(serve, several=False), StackedCommand),
     ("describe", describe, TyperCommand),
     ("diff", diff, TyperCommand),

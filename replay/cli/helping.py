@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("What if", ("whatif", "levers", "sweep", "solve", "serve", "scenario", "synth")),
+    ("What if", ("whatif", "levers", "sweep", "solve", "plan", "serve", "scenario", "synth")),
     ("What was", ("report", "describe", "check")),
     ("Two runs", ("diff", "verify")),
     ("Record", ("capture",)),

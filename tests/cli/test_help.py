@@ -116,6 +116,9 @@ OPTIONS |= {
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
+    "plan": OPTIONS["check"]
+    | {"--gpus", "--gpu", "--nodes-of", "--global-batch", "--top", "--max-tp", "--max-pp"}
+    | {"--max-cp", "--describe", "--base-gpu", "--base-net", "--hardware", "--html"},
     "describe": OPTIONS["check"] - {"--unprofiled-step"} | {"--describe", "--yaml"},
     "serve": MANY - {"--format", "--json"} | {"--port", "--no-open"},
     "diff": OPTIONS["check"] - {"--unprofiled-step"}

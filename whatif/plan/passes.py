@@ -76,6 +76,7 @@ class Times:
         key = (
             *("part", part, has_experts, degrees.tp, degrees.sp, degrees.cp, degrees.ep),
             *(degrees.etp, degrees.cp_kind, batch.samples, shape.options.recompute),
+            batch.micro_batches > 1,  # gradients are added to those before
         )
         return self.once(key, lambda: self._part(shape, part, has_experts=has_experts))
 

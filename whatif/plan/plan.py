@@ -1,5 +1,6 @@
 """The best layouts of a run on given machines: searched in closed form, the best ones replayed."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,8 @@ from whatif.transforms.base import Context
 from whatif.transforms.gpu import Gpu
 from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known
 
+MOST_ALIKE = 3
+"""Layouts of the same degrees that are replayed: others may do better than the closed form says."""
 DESCRIBE = (
     "replay describe TRACE --yaml > run.yaml, fill in what is missing, add --describe run.yaml"
 )
@@ -115,7 +118,7 @@ def plan(
     )
     if not found.ranked:
         raise _none_fits(found, machine)
-    chosen = _varied(found.ranked, asked.top)
+    chosen = _varied(found.ranked, base, asked.top)
     ends = {
         bound: Times(machine, now.links, node, anchor.levels, bound)
         for bound in (Bound.LOW, Bound.HIGH)
@@ -234,15 +237,24 @@ def _none_fits(found: Found, machine: Machine) -> ScenarioError:
     )
 
 
-def _varied(ranked: Sequence[Scored], most: int) -> list[Scored]:
-    """The best, without those that recompute more than a better one and save no memory by it."""
+def _varied(ranked: Sequence[Scored], recorded: RunShape, most: int) -> list[Scored]:
+    """The best, few of the same degrees, and the recorded layout wherever it is one of them.
+
+    Left out are those that recompute more than a better one and save no memory by it.
+    """
     chosen: list[Scored] = []
+    alike: Counter[tuple[int, ...]] = Counter()
     for one in ranked:
         if len(chosen) == most:
             break
-        if not any(_same_but_recomputed(one, other) for other in chosen):
+        degrees = one.shape.degrees
+        kind = (degrees.tp, degrees.cp, degrees.pp, degrees.dp, degrees.ep)
+        worse = any(_same_but_recomputed(one, other) for other in chosen)
+        if alike[kind] < MOST_ALIKE and not worse:
             chosen.append(one)
-    return chosen
+            alike[kind] += 1
+    own = next((one for one in ranked if one.shape == recorded), None)
+    return chosen if own is None or own in chosen else [*chosen, own]
 
 
 def _same_but_recomputed(one: Scored, other: Scored) -> bool:

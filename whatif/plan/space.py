@@ -48,10 +48,14 @@ class Excluded:
     """Why layouts were not looked at: how many, by reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    values: dict[str, set[str]] = field(default_factory=dict)
+    """By reason, what it holds for: `8` of "tp does not divide"."""
 
-    def because(self, reason: str, count: int = 1) -> None:
-        """Count some."""
-        self.counts[reason] += count
+    def because(self, reason: str, value: str = "") -> None:
+        """Count one."""
+        self.counts[reason] += 1
+        if value:
+            self.values.setdefault(reason, set()).add(value)
 
 
 def layouts(base: RunShape, space: Space, excluded: Excluded) -> Iterator[RunShape]:
@@ -100,13 +104,13 @@ def _inner(base: RunShape, space: Space, excluded: Excluded) -> Iterator[tuple[i
         heads, kv_heads = model.heads or tp, model.kv_heads or model.heads or tp
         widths = [width for width in (model.ffn, model.expert_ffn) if width]
         if heads % tp or (kv_heads % tp and tp % kv_heads):
-            excluded.because(f"tp {tp} does not divide {heads} heads ({kv_heads} of keys)")
+            excluded.because(f"tp does not divide {heads} heads, {kv_heads} of keys", f"{tp}")
         elif any(width % tp for width in widths):
-            excluded.because(f"tp {tp} does not divide the feed-forward of {max(widths):,}")
+            excluded.because(f"tp does not divide a feed-forward of {max(widths):,}", f"{tp}")
         elif model.layers is not None and pp > model.layers:
-            excluded.because(f"pp {pp}: more stages than the {model.layers} layers")
+            excluded.because(f"more stages than the {model.layers} layers", f"{pp}")
         elif (base.batch.sequence or 0) % (2 * cp if cp > 1 else 1):
-            excluded.because(f"cp {cp} does not divide {base.batch.sequence:,} tokens in pairs")
+            excluded.because(f"cp does not divide {base.batch.sequence:,} tokens in pairs", f"{cp}")
         else:
             yield tp, cp, pp
 
@@ -123,7 +127,7 @@ def _batches(
 ) -> Iterator[tuple[int, int]]:
     """Samples of a micro-batch, and micro-batches of a replica."""
     if space.samples % dp:
-        excluded.because(f"dp {dp} does not divide a batch of {space.samples:,} samples")
+        excluded.because(f"dp does not divide a batch of {space.samples:,} samples", f"{dp}")
         return
     own = space.samples // dp
     recorded = round(base.batch.samples or 1)
@@ -144,10 +148,10 @@ def _degrees(
     ):
         if zero >= SHARDED_GRADIENTS and pp > 1:
             excluded.because(
-                f"ZeRO {zero} with a pipeline exchanges gradients with every micro-batch"
+                "with a pipeline, ZeRO exchanges gradients for every micro-batch", f"ZeRO {zero}"
             )
         elif (dp * cp) % ep:
-            excluded.because(f"ep {ep} does not divide {dp * cp} replicas")
+            excluded.because("ep does not divide the replicas", f"{ep} of {dp * cp}")
         else:
             yield Degrees(
                 tp=tp, sp=sp, cp=cp, cp_kind=base.degrees.cp_kind, pp=pp, dp=dp, zero=zero, ep=ep
@@ -178,9 +182,13 @@ def _schedules(
     yield Schedule.ZERO_BUBBLE, 1
     for chunks in CHUNKS:
         if (base.model.layers or 0) % (pp * chunks):
-            excluded.because(f"{pp * chunks} chunks do not divide {base.model.layers} layers")
+            excluded.because(
+                f"interleaved: chunks do not divide {base.model.layers} layers", f"{pp * chunks}"
+            )
         elif count % pp:
-            excluded.because(f"interleaved: {count} micro-batches do not divide by {pp} stages")
+            excluded.because(
+                "interleaved: micro-batches do not divide by the stages", f"{count} by {pp}"
+            )
         else:
             yield Schedule.INTERLEAVED, chunks
     if pp % 2 == 0 and count % 2 == 0 and count >= 2 * pp and 2 * pp <= (base.model.layers or 0):

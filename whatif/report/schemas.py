@@ -11,6 +11,7 @@ import msgspec
 
 from whatif.report.description import DescribeAnswer
 from whatif.report.levers import LeversAnswer
+from whatif.report.plan import PlanAnswer
 from whatif.report.solve import SolveAnswer
 from whatif.report.sweep import SweepAnswer
 from whatif.scenario import Scenario
@@ -20,6 +21,7 @@ TITLES = {
     "scenario": "What-ifs of `replay TRACE... --scenario FILE`",
     "describe": "Answer of `replay describe TRACE... --json`",
     "levers": "Answer of `replay levers TRACE... --json`",
+    "plan": "Answer of `replay plan TRACE... --json`",
     "sweep": "Answer of `replay sweep TRACE... --json`",
     "solve": "Answer of `replay solve TRACE... --json`",
 }
@@ -27,6 +29,7 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "scenario": Scenario,
     "describe": DescribeAnswer,
     "levers": LeversAnswer,
+    "plan": PlanAnswer,
     "sweep": SweepAnswer,
     "solve": SolveAnswer,
 }
