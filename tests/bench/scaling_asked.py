@@ -1,6 +1,7 @@
 """A row of a scaling table asked of a made run of another layout, as a person would ask it."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Asked:
 
 
 def base_of(row: Row, first: Row) -> RunShape:
-    """The row's model in the layout of the row that calibrates, with as few micro-batches as can be.
+    """The row's model in the layout of the row that calibrates, with the fewest micro-batches.
 
     Two where a kernel of its own adds gradients, so that the run has one.
     """
@@ -67,28 +68,34 @@ def base_of(row: Row, first: Row) -> RunShape:
 def flags_of(base: RunShape, target: RunShape) -> tuple[Transform, ...]:
     """The what-ifs that lead from one to the other."""
     before, after = base.degrees, target.degrees
-    made: list[Transform] = []
-    if after.tp != before.tp:
-        made.append(TensorParallel(degree=after.tp))
-    if after.sp and not before.sp:
-        made.append(SequenceParallel())
-    if after.cp != before.cp:
-        made.append(ContextParallel(degree=after.cp, exchange=after.cp_kind))
-    if after.pp != before.pp:
-        made.append(PipelineParallel(stages=after.pp))
-    if after.virtual_stages != before.virtual_stages:
-        made.append(VirtualStages(chunks=after.virtual_stages))
-    if target.options.schedule != base.options.schedule and after.pp > 1:
-        made.append(PipelineSchedule(name=target.options.schedule))
-    if after.dp != before.dp:
-        made.append(Replicas(replicas=after.dp))
-    if after.ep != before.ep:
-        made.append(ExpertParallel(degree=after.ep))
-    if (after.zero, after.shard) != (before.zero, before.shard):
-        made.append(Zero(stage=after.zero, shard=after.shard))
-    if target.batch.micro_batches != base.batch.micro_batches:
-        made.append(GradAccum(micro_batches=target.batch.micro_batches))
-    return tuple(made)
+    pairs: tuple[tuple[bool, Callable[[], Transform]], ...] = (
+        (after.tp != before.tp, lambda: TensorParallel(degree=after.tp)),
+        (after.sp and not before.sp, SequenceParallel),
+        (
+            after.cp != before.cp,
+            lambda: ContextParallel(degree=after.cp, exchange=after.cp_kind),
+        ),
+        (after.pp != before.pp, lambda: PipelineParallel(stages=after.pp)),
+        (
+            after.virtual_stages != before.virtual_stages,
+            lambda: VirtualStages(chunks=after.virtual_stages),
+        ),
+        (
+            after.pp > 1 and target.options.schedule != base.options.schedule,
+            lambda: PipelineSchedule(name=target.options.schedule),
+        ),
+        (after.dp != before.dp, lambda: Replicas(replicas=after.dp)),
+        (after.ep != before.ep, lambda: ExpertParallel(degree=after.ep)),
+        (
+            (after.zero, after.shard) != (before.zero, before.shard),
+            lambda: Zero(stage=after.zero, shard=after.shard),
+        ),
+        (
+            target.batch.micro_batches != base.batch.micro_batches,
+            lambda: GradAccum(micro_batches=target.batch.micro_batches),
+        ),
+    )
+    return tuple(make() for differs, make in pairs if differs)
 
 
 def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> Asked:
@@ -129,5 +136,3 @@ def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> A
         flags=" ".join(flag.flag for flag in flags),
         base_ms=made.step_ms,
     )
-
-
