@@ -1,7 +1,6 @@
 """A row of a scaling table asked of a made run of another layout, as a person would ask it."""
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def base_of(row: Row, first: Row) -> RunShape:
 def flags_of(base: RunShape, target: RunShape) -> tuple[Transform, ...]:
     """The what-ifs that lead from one to the other."""
     before, after = base.degrees, target.degrees
-    pairs: tuple[tuple[bool, Callable[[], Transform]], ...] = (
+    pairs = (
         (after.tp != before.tp, lambda: TensorParallel(degree=after.tp)),
         (after.sp and not before.sp, SequenceParallel),
         (
@@ -98,6 +97,16 @@ def flags_of(base: RunShape, target: RunShape) -> tuple[Transform, ...]:
     return tuple(make() for differs, make in pairs if differs)
 
 
+def _whole(shape: msgspec.Struct) -> dict[str, object]:
+    """All fields that are known, those with usual values too."""
+    fields = msgspec.structs.asdict(shape).items()
+    told = {name: value for name, value in fields if value is not None}
+    return {
+        name: _whole(value) if isinstance(value, msgspec.Struct) else msgspec.to_builtins(value)
+        for name, value in told.items()
+    }
+
+
 def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> Asked:
     """Make the run, read it, ask.
 
@@ -121,7 +130,7 @@ def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> A
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = make_with(wanted, folder / "run", calibration)
-        write_yaml(msgspec.to_builtins(base), folder / "run.yaml")
+        write_yaml(_whole(base), folder / "run.yaml")
         said = Recorded(
             gpu=row.machine.gpu,
             net=None if net is None else f"{net:g}GBps",

@@ -75,10 +75,10 @@ class Stage(Writer):
         return self.script
 
     def _one_step(self) -> None:
-        with self.row("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad"):
-            pass
         self._gathered.clear()
         self._gather_updated()
+        with self.row("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad"):
+            pass
         seen: set[int] = set()
         for turn in self._order:
             if turn.work is Work.FORWARD:
@@ -88,6 +88,7 @@ class Stage(Writer):
                 self._backward(turn, is_last=turn.micro_batch == self._last[turn.chunk])
         self._synchronise()
         with self.row("user_annotation", "Optimizer.step#AdamW.step"):
+            self._clip()
             works = optimizer_works(self._plan.shape, self._plan.state(self._stage))
             for work in singles(works):
                 self.kernel(self._plan.shower.show(work))
@@ -265,6 +266,9 @@ class Stage(Writer):
             self._leave(key)
         self.wait(tuple(self._reduced))
         self._reduced.clear()
+
+    def _clip(self) -> None:
+        """Gradients by their norm, as Megatron-LM's optimizer does inside its step."""
         for work in singles(sync_works(self._plan.shape, self._plan.state(self._stage))):
             self.kernel(self._plan.shower.show(work))
         for row in self._plan.volumes:
