@@ -14,6 +14,7 @@ from whatif.description.doing import Doing, doing_of
 from whatif.description.products import products_of
 from whatif.description.stacks import Stacks, stacks_of
 
+_TRANSFERS = ("gloo:", "nccl:", "mpi:", "ucc:")
 _CALLS = (Doing.EXCHANGE, Doing.MESSAGE)
 _BETWEEN_TWO = (
     *(CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV),
@@ -172,7 +173,9 @@ def _around(stacks: Stacks, node: int) -> tuple[str, ...]:
     """Operators around a stroke; where there is none the innermost annotation or module."""
     if node < 0:
         return ()
-    return stacks.operators(node) or stacks.names(node)[-1:]
+    # Transfers of the host lie over whatever runs until somebody waits for them.
+    innermost = stacks.names(node)[-1]
+    return stacks.operators(node) or (() if innermost.startswith(_TRANSFERS) else (innermost,))
 
 
 def _tokens(graph: TaskGraph, task: Int64, stacks: Stacks, doing: Int8, product: Int64) -> Int64:
