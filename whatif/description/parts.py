@@ -63,7 +63,7 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     )
     counts = [_forward(strokes, piece, named, columns) for piece in passes.forward]
     _number(strokes, passes.forward, columns)
-    told = _told_by_forward(strokes, columns)
+    told = _told_by_forward(strokes, columns, passes.backward)
     mirrored = False
     uneven = False
     if told is not None:
@@ -152,7 +152,9 @@ def _number(strokes: Strokes, forward: tuple[Int64, ...], columns: _Columns) -> 
         columns.micro_batch[piece] = number
 
 
-def _told_by_forward(strokes: Strokes, columns: _Columns) -> Int64 | None:
+def _told_by_forward(
+    strokes: Strokes, columns: _Columns, backward: tuple[Int64, ...]
+) -> Int64 | None:
     """Per stroke the stroke of its forward operator; None where those do not tell layers apart.
 
     Of a graph that was compiled as a whole every gradient names the same operator.
@@ -172,11 +174,20 @@ def _told_by_forward(strokes: Strokes, columns: _Columns) -> Int64 | None:
     for _ in range(2):
         hop = (stroke >= 0) & (columns.direction[stroke] == Pass.RECOMPUTE)
         stroke[hop] = stroke[stroke[hop]]
-    layers = np.unique(columns.layer[columns.layer >= 0])
-    found = np.unique(columns.layer[stroke[stroke >= 0]])
-    if len(found[found >= 0]) * 2 < len(layers):
-        return None
-    return stroke
+    several = [
+        len(np.unique(stroke[piece][stroke[piece] >= 0])) >= _layers_behind(stroke[piece], columns)
+        for piece in backward
+    ]
+    return stroke if np.mean(several) > _LEAST_TOLD else None
+
+
+def _layers_behind(stroke: Int64, columns: _Columns) -> int:
+    """Layers of the forward passes that strokes of backward name; two at least."""
+    named = stroke[stroke >= 0]
+    passes = np.unique(columns.micro_batch[named])
+    of_passes = np.isin(columns.micro_batch, passes) & (columns.direction == Pass.FORWARD)
+    layers = columns.layer[of_passes & (columns.layer >= 0)]
+    return max(len(np.unique(layers)), 2)
 
 
 def _lookup(strokes: Strokes, source: Int64, moment_ns: Int64) -> Int64:
