@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,13 @@ from replay.results.timeline.events import (
     track_events,
     tracks_of,
 )
-from replay.results.timeline.host import added_host_slices, host_slices, threads
-from replay.results.timeline.rows import TimelineRows
+from replay.results.timeline.host import (
+    added_host_slices,
+    copied_host_slices,
+    host_slices,
+    threads,
+)
+from replay.results.timeline.rows import FileOfRank, TimelineRows
 from replay.results.timeline.run import path_slices, step_slices
 from replay.results.timeline.told import Lanes, Told, Version, lane_name
 
@@ -38,6 +44,7 @@ _RUN = 1
 _HOST_ORDER = {"main": 0, "autograd": 1}
 _STREAMS, _LINKS, _IDLE = 2_000, 4_000, 1_000
 _UNMOVED = "rows of threads without tasks, which a prediction does not move"
+_INSIDE = "rows of threads inside tasks that another layout puts together anew"
 _SHORT = "idle gaps too short to have a cause looked for, ns in all"
 
 
@@ -147,9 +154,13 @@ class _Drawn:
     def add_ranks(self) -> None:
         """Every rank once for each version, side by side."""
         pids = count(_RUN + 1)
-        for rank in [info.rank for info in self._recording.graph.ranks]:
+        recorded = [info.rank for info in self._recording.graph.ranks]
+        ranks = [{info.rank for info in told.version.graph.ranks} for told in self.told]
+        for rank in (*recorded, *sorted(set().union(*ranks) - set(recorded))):
             for number, told in enumerate(self.told):
-                if rank not in {info.rank for info in told.version.graph.ranks}:
+                if rank not in ranks[number] and rank not in recorded:
+                    continue
+                if rank not in ranks[number]:
                     name = f"ranks that the {told.version.label} run has no place for"
                     self.left_out[name] = self.left_out.get(name, 0) + 1
                     continue
@@ -176,6 +187,9 @@ class _Drawn:
     def _add_host(self, number: int, pid: int, rank: int, *, with_waits: bool) -> None:
         told, recorded = self.told[number], self._recording.graph
         rows = self._recording.rows
+        if told.version.graph.origin is not None:
+            self._add_copied_host(number, pid, rank, with_waits=with_waits)
+            return
         for place, thread in enumerate(threads(rows, self.lanes[0], rank, recorded)):
             found = host_slices(thread, rows, told, recorded, with_waits=with_waits)
             if found is None:
@@ -188,8 +202,21 @@ class _Drawn:
             return
         for lane, ids in self.lanes[number].of_rank(rank):
             if lane.kind == LaneKind.THREAD:
-                added = added_host_slices(ids, told, recorded)
+                added = added_host_slices(ids, told)
                 self._add(number, pid, f"{lane.role}: added", _IDLE - 1, added)
+
+    def _add_copied_host(self, number: int, pid: int, rank: int, *, with_waits: bool) -> None:
+        """Threads of a rank of a run that was put together anew."""
+        told = self.told[number]
+        for place, (lane, ids) in enumerate(self.lanes[number].of_rank(rank)):
+            if lane.kind == LaneKind.THREAD:
+                found = copied_host_slices(
+                    lane, ids, self._recording.rows, told, with_waits=with_waits
+                )
+                order = _HOST_ORDER.get(lane.role, 2 + place)
+                self._add(number, pid, lane.role, order, found)
+        n_rows = len(self._recording.rows.host_of_rank(rank))
+        self.left_out[_INSIDE] = self.left_out.get(_INSIDE, 0) + n_rows
 
     def _add_device(self, number: int, pid: int, rank: int, *, with_parts: bool) -> None:
         told, rows = self.told[number], self._recording.rows
@@ -323,19 +350,18 @@ def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) ->
     for number, version in enumerate(recording.versions):
         place = folder / version.label
         place.mkdir(parents=True, exist_ok=True)
-        for file in recording.rows.files:
-            if file.rank not in {info.rank for info in version.graph.ranks}:
-                continue
+        for rank, file in _files_of(recording, version):
             drawn = _Drawn(recording)
-            drawn.add_rank_alone(number, file.rank)
-            left_out |= drawn.left_out
+            drawn.add_rank_alone(number, rank)
+            inside = left_out.get(_INSIDE, 0) + drawn.left_out.get(_INSIDE, 0)
+            left_out |= drawn.left_out | ({_INSIDE: inside} if inside else {})
             origin_ns = min(
                 (int(track.slices.start_ns.min()) for _, track in drawn.tracks), default=0
             )
             flows = _Flows(drawn)
-            name = f"rank {file.rank} {version.label}"
-            process = Process(pid=file.rank, name=name, sort_index=file.rank)
-            told = file.metadata | {
+            name = f"rank {rank} {version.label}"
+            process = Process(pid=rank, name=name, sort_index=rank)
+            told = _metadata(file, rank, version) | {
                 "baseTimeNanoseconds": file.origin_ns + origin_ns,
                 "trace_replay": head
                 | {
@@ -348,7 +374,7 @@ def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) ->
                 chain.from_iterable(track_events(track, origin_ns) for _, track in drawn.tracks),
                 flows.events([origin_ns] * len(recording.versions)),
             )
-            path = place / f"rank{file.rank}.json.gz"
+            path = place / f"rank{rank}.json.gz"
             totals["size"] += write_pieces(path, document(told, events))
             totals["slices"] += sum(len(track.slices) for _, track in drawn.tracks)
             totals["flows"] += flows.count
@@ -361,3 +387,28 @@ def _write_apart(recording: Recording, folder: Path, head: dict[str, object]) ->
         left_out=left_out,
         clocks=clocks,
     )
+
+
+def _files_of(recording: Recording, version: Version) -> Iterator[tuple[int, FileOfRank]]:
+    """Ranks of a version, each with the file of the recorded rank that it is or is like."""
+    graph, recorded = version.graph, recording.graph
+    files = {file.rank: file for file in recording.rows.files}
+    if graph.origin is None:
+        ranks = {info.rank for info in graph.ranks}
+        yield from ((rank, file) for rank, file in files.items() if rank in ranks)
+        return
+    copy = np.flatnonzero((graph.origin >= 0) & (graph.origin < recorded.n_tasks))
+    now, was = graph.tasks.rank[copy], recorded.tasks.rank[graph.origin[copy]]
+    for info in graph.ranks:
+        of_rank, count_of = np.unique(was[(now == info.rank) & (was >= 0)], return_counts=True)
+        if len(of_rank):
+            yield info.rank, files[int(of_rank[np.argmax(count_of)])]
+
+
+def _metadata(file: FileOfRank, rank: int, version: Version) -> dict[str, Any]:
+    """What the recorded file said, with the number that the rank has now."""
+    told = dict(file.metadata)
+    job = told.get("distributedInfo")
+    if version.graph.origin is not None and isinstance(job, dict):
+        told["distributedInfo"] = job | {"rank": rank, "world_size": version.graph.world_size}
+    return told

@@ -27,9 +27,11 @@ from replay.results.metrics import StepTimes
 from tests.bench import (
     accuracy_collectives,
     accuracy_kernels,
+    accuracy_layouts,
     accuracy_memory,
     accuracy_network,
     accuracy_replicas,
+    accuracy_round_trips,
     accuracy_runtime,
 )
 from tests.bench.tables import Table, percent
@@ -345,6 +347,8 @@ SECTIONS: tuple[tuple[str, Callable[[Path, str], list[str]]], ...] = (
     ("kernels", _by(accuracy_kernels.section, accuracy_kernels.figures)),
     ("replicas", _by(accuracy_replicas.section)),
     ("runtime", _by(accuracy_runtime.section)),
+    ("layouts", _by(accuracy_layouts.section)),
+    ("round trips", _by(accuracy_round_trips.section)),
     ("memory", _by(accuracy_memory.section)),
 )
 """Mark in the page, and what measures: from the shared folder and the word that names must hold."""

@@ -45,8 +45,8 @@ _WRAPPERS = (
     *("Torch-Compiled Region", "TorchDynamo", "Pregraph", "AOTDispatcher", "CompiledFunction"),
     *(ENGINE, "## Call", "PythonSubclass", "torch_dispatch", "CheckpointFunction"),
 )
-_HOST_CALLS = ("c10d::", "_c10d_functional::", "gloo:")
-_MESSAGES = ("c10d::send", "c10d::recv_", "gloo:send", "gloo:recv")
+_HOST_CALLS = ("c10d::", "_c10d_functional::")
+_MESSAGES = ("c10d::send", "c10d::recv_")
 _NOTHING = frozenset(
     {"as_strided", "view", "empty", "empty_strided", "empty_like", "transpose", "t", "expand"}
     | {"reshape", "_unsafe_view", "detach", "detach_", "slice", "select", "unsqueeze", "squeeze"}

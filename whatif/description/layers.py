@@ -157,22 +157,26 @@ def _common(left: Int64, right: Int64) -> int:
     return int(differs[0]) if len(differs) else n
 
 
-def _alone(doing: Int8, product: Int64, first: int, last: int) -> tuple[Int64, int]:
+def _alone(doing: Int8, product: Int64, first: int, last: int) -> tuple[Int64, int] | None:
     """The only layer of a pass: from the norm before its first product to its last product's sum.
 
-    Products before the anchor are those to queries, keys and values, unless the embedding lies
-    between. Behind it, the head begins with its norm after the last product that comes back to the
-    width of the model, or it is not there.
+    It must look like one: the products before attention start from the width that the first one
+    behind it comes back to, where widths are recorded. Behind the last product of that width comes
+    the head, or nothing.
     """
-    before = np.flatnonzero(doing[:first] == Doing.EMBEDDING)
-    low = int(before[-1]) + 1 if len(before) else 0
+    is_product = doing == Doing.PRODUCT
+    behind = np.flatnonzero(is_product & (np.arange(len(doing)) > last))
+    ahead = np.flatnonzero(is_product[:first])
+    if not len(behind) or not len(ahead):
+        return None
+    width = int(product[behind[0], 2])
+    if width and product[ahead, 3].all() and width not in product[ahead, 3]:
+        return None
+    embeds = np.flatnonzero(doing[:first] == Doing.EMBEDDING)
+    low = int(embeds[-1]) + 1 if len(embeds) else 0
     norms = np.flatnonzero(doing[low:first] == Doing.NORM)
     start = low + int(norms[0]) if len(norms) else low
-    width = int(product[last + 1 :][doing[last + 1 :] == Doing.PRODUCT][0, 2]) if (
-        doing[last + 1 :] == Doing.PRODUCT
-    ).any() else 0  # fmt: skip
-    back = np.flatnonzero((doing == Doing.PRODUCT) & (product[:, 2] == width) & (width > 0))
-    back = back[back > last]
+    back = behind[(product[behind, 2] == width) & (width > 0)]
     end = int(back[-1]) + 1 if len(back) else len(doing)
     stops = np.isin(doing[end:], (Doing.NORM, Doing.PRODUCT, Doing.LOSS))
     end += int(np.argmax(stops)) if stops.any() else len(doing) - end

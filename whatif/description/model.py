@@ -53,7 +53,7 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
     """From all ranks together; what no recorded shape tells stays None."""
     tp = layout.degree(Axis.TENSOR)
     products = {place: usual_product(ranks, place) for place in Place}
-    core = _core(graph, ranks)
+    core = _core(graph, ranks) or _core_of_parts(ranks)
     projection, down, qkv = (products[one] for one in (Place.PROJECTION, Place.DOWN, Place.QKV))
     hidden = projection[2] if projection else (down[2] if down else None)
     up = products[Place.UP]
@@ -121,7 +121,8 @@ def _latent(ranks: Ranks, hidden: int | None) -> _Latent:
             continue
         wider = min((n for n in outer if n > inner), default=0)
         key, rope = inner, max(wider - inner, 0)
-    return _Latent(query=query, key=key, rope=rope) if key else _Latent()
+    # Rotated are fewer than are compressed; what is wider is another model's.
+    return _Latent(query=query, key=key, rope=rope) if key and rope * 2 < key else _Latent()
 
 
 def _dense_width(ranks: Ranks, down: tuple[int, int, int, int]) -> int:
@@ -194,12 +195,8 @@ def _vocab(
     tp: int,
 ) -> int | None:
     """Columns of the logits, else rows of the embedding; parts of it under tensor parallelism."""
-    rows = _embedding_rows(graph, ranks)
-    if logits is None:
-        return rows * tp if rows and _is_divided(graph, ranks, tp) else rows
-    width = logits[2]
-    divided = tp > 1 and (rows is None or rows == width) and _is_divided(graph, ranks, tp)
-    return width * tp if divided else width
+    width = logits[2] if logits else _embedding_rows(graph, ranks)
+    return width * tp if width and _is_divided(graph, ranks, tp) else width
 
 
 def _is_divided(graph: TaskGraph, ranks: Ranks, tp: int) -> bool:
@@ -242,6 +239,21 @@ def _core(graph: TaskGraph, ranks: Ranks) -> _Core | None:
             if found is not None:
                 counts[found] += count
     return counts.most_common(1)[0][0] if counts else None
+
+
+def _core_of_parts(ranks: Ranks) -> _Core | None:
+    """Of attention that is made of parts: the product of queries and keys is square."""
+    scores = next(
+        (one for one in products_at(ranks, Place.ATTENTION) if one[0] > 1 and one[1] == one[2]),
+        None,
+    )
+    qkv = usual_product(ranks, Place.QKV)
+    if scores is None or qkv is None or qkv[1] % scores[1]:
+        return None
+    batch, sequence, _, head_dim = scores
+    samples = qkv[1] // sequence
+    heads = batch // samples
+    return _Core(samples=samples, sequence=sequence, heads=heads, kv_heads=heads, head_dim=head_dim)
 
 
 def _core_of(name: str, dims: str) -> _Core | None:

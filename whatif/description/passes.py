@@ -12,6 +12,8 @@ from whatif.models.places import Part, Pass
 
 _SHORT_FRAC = 0.05
 """Part of the longest forward below which a stretch of forward strokes is none: flags, copies."""
+_MORE_FRAC = 0.2
+"""Part of the strokes of a pass in which it may differ from another of its step."""
 _HEAVY_FRAC = 0.01
 """Part of its forward from which a stroke on the host is work of the model."""
 SENDS, RECEIVES = 1, 2
@@ -170,9 +172,16 @@ class _Found:
         """A stretch of forward at the begins of its passes."""
         heavy = self._weight_ns[stretch] > 0
         embeds = self._strokes.doing[stretch] == Doing.EMBEDDING
-        begins: set[int] = set()
-        for stops in (embeds, _ends(self._messages[stretch]), _restarts(named[stretch])):
-            begins |= set(_begins(stops, heavy & ~embeds))
+        light = heavy & ~embeds
+        begins = set(_begins(_ends(self._messages[stretch]), light))
+        fresh = sorted(set(_begins(embeds, light)) - {0})
+        if self._are_alike(np.split(stretch, fresh)):
+            begins |= set(fresh)
+        # What a pass has before its first layer is its own.
+        done = np.cumsum(light)
+        known = {int(done[at - 1]) for at in begins if at}
+        restarts = _begins(_restarts(named[stretch]), light)
+        begins |= {at for at in restarts if at and int(done[at - 1]) not in known}
         pieces = np.split(stretch, sorted(begins - {0}))
         found: list[Int64] = []
         for piece in pieces:
@@ -181,6 +190,16 @@ class _Found:
             else:
                 found.append(piece)
         return found
+
+    def _are_alike(self, pieces: list[Int64]) -> bool:
+        """The same work in each, but for what a first or last one may have more."""
+        counts = [int((self._weight_ns[piece] > 0).sum()) for piece in pieces]
+        tokens = [
+            set(self._strokes.token[piece[self._weight_ns[piece] > 0]].tolist()) for piece in pieces
+        ]
+        return max(counts) - min(counts) <= _MORE_FRAC * max(counts) and all(
+            len(one & tokens[0]) >= (1 - _MORE_FRAC) * len(tokens[0]) for one in tokens
+        )
 
     def passes(self) -> Passes:
         """All that was found."""

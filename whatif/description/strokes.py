@@ -14,6 +14,8 @@ from whatif.description.doing import Doing, doing_of
 from whatif.description.products import products_of
 from whatif.description.stacks import Stacks, stacks_of
 
+_TRANSFERS = ("gloo:", "nccl:", "mpi:", "ucc:")
+_OF_A_LAYER = (*(Doing.PRODUCT, Doing.ATTENTION, Doing.SOFTMAX, Doing.NORM, Doing.ACTIVATION),)
 _CALLS = (Doing.EXCHANGE, Doing.MESSAGE)
 _BETWEEN_TWO = (
     *(CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV),
@@ -139,7 +141,10 @@ def _joined(again: Bool, doing: Int8) -> Bool:
     at = np.searchsorted(heavy, np.arange(len(again)), side="right")
     before, after = heavy[np.maximum(at - 1, 0)], heavy[np.minimum(at, len(heavy) - 1)]
     joined: Bool = again | (again[before] & again[after] & (at > 0) & (at < len(heavy)))
-    return joined
+    # Wrappers of tensors run their own forward to undo what they did: that recomputes nothing.
+    run = np.cumsum(np.diff(joined, prepend=False))
+    weighty = np.bincount(run, joined & np.isin(doing, _OF_A_LAYER), minlength=1)
+    return np.asarray(joined & (weighty[run] > 0))
 
 
 def _doings(graph: TaskGraph, task: Int64, stacks: Stacks, *, on_device: bool) -> Int8:
@@ -172,7 +177,9 @@ def _around(stacks: Stacks, node: int) -> tuple[str, ...]:
     """Operators around a stroke; where there is none the innermost annotation or module."""
     if node < 0:
         return ()
-    return stacks.operators(node) or stacks.names(node)[-1:]
+    # Transfers of the host lie over whatever runs until somebody waits for them.
+    innermost = stacks.names(node)[-1]
+    return stacks.operators(node) or (() if innermost.startswith(_TRANSFERS) else (innermost,))
 
 
 def _tokens(graph: TaskGraph, task: Int64, stacks: Stacks, doing: Int8, product: Int64) -> Int64:

@@ -167,8 +167,10 @@ def _steps(findings: Findings) -> Iterator[str]:
                 f"{'':<9}{study.samples_factor:g} times the samples in a step: throughput "
                 f"{gain:.3g} times as high"
             )
-        if study.memory is not None and study.memory.fits is not True:
-            yield from _folded(f"{'memory':<9}", study.memory.verdict)
+        if study.memory is not None:
+            yield from _folded(f"{'memory':<9}", study.memory.verdict.removeprefix("memory: "))
+        if study.rests_on is not None:
+            yield from _folded(f"{'rests on':<9}", study.rests_on.told.removeprefix("rests on: "))
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
 

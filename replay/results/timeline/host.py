@@ -8,10 +8,18 @@ import numpy as np
 from ingest.vocab import EdgeKind, LaneKind, TaskKind
 from replay.engine.schedule import Schedule
 from replay.graph.arrays import NONE, Int64, Lane, TaskGraph
-from replay.results.timeline.events import Slices, joined, slices
+from replay.results.timeline.events import Args, Slices, Texts, joined, slices
 from replay.results.timeline.moved import Moved, moved
 from replay.results.timeline.rows import TimelineRows
-from replay.results.timeline.told import NO_CAUSE, Lanes, Told, labels_of, only_replay, row_args
+from replay.results.timeline.told import (
+    NO_CAUSE,
+    Lanes,
+    Told,
+    copy_args,
+    labels_of,
+    only_replay,
+    row_args,
+)
 
 _WAITS: Mapping[int, str] = {
     EdgeKind.HOST_SYNC: "wait for device",
@@ -98,17 +106,62 @@ def host_slices(
     return joined(parts)
 
 
-def added_host_slices(ids: Int64, told: Told, recorded: TaskGraph) -> Slices:
+def added_host_slices(ids: Int64, told: Told) -> Slices:
     """Host tasks of a lane that a what-if has added."""
-    schedule = told.version.schedule
-    added = ids[(ids >= recorded.n_tasks) & (schedule.end_ns[ids] > schedule.start_ns[ids])]
+    added = _shown(ids[told.recorded_task[ids] < 0], told)
+    return _task_slices(added, told, "added", lambda places: only_replay(told.texts(added[places])))
+
+
+def copied_host_slices(
+    lane: Lane, ids: Int64, rows: TimelineRows, told: Told, *, with_waits: bool
+) -> Slices:
+    """Host tasks of a lane that a what-if put together anew, its steps and its waits.
+
+    The rows inside them, operators in operators, stand for no one copy and are not drawn.
+    """
+    tasks = told.version.graph.tasks
+    shown = _shown(ids, told)
+    category = rows.categories(tasks.slice_id[shown], np.full(len(shown), "cpu_op", object))
+    args = lambda places: copy_args(told, shown[places], None)  # noqa: E731  (one line of it)
+    parts = [_task_slices(shown, told, category, args)]
+    if lane.steps:
+        parts.append(_steps(ids, told))
+    if with_waits and len(ids):
+        parts.append(_waits(ids, told))
+    return joined(parts)
+
+
+def _steps(ids: Int64, told: Told) -> Slices:
+    """The steps as the profiler marks them: around what a thread did for each."""
+    graph, schedule = told.version.graph, told.version.schedule
+    step = graph.tasks.step[ids]
+    known = [number for number in range(len(graph.steps)) if (step == number).any()]
+    mine = [ids[step == number] for number in known] if graph.steps_recorded else []
     return slices(
-        schedule.start_ns[added],
-        schedule.end_ns[added],
-        labels_of(told, added),
-        "added",
-        task=added,
-        args=lambda places: only_replay(told.texts(added[places])),
+        np.array([schedule.start_ns[one].min() for one in mine], np.int64),
+        np.array([schedule.end_ns[one].max() for one in mine], np.int64),
+        np.array([f"ProfilerStep#{graph.steps[known[at]]}" for at in range(len(mine))], object),
+        "user_annotation",
+        rank=np.full(len(mine), NONE, np.int64),
+        args=lambda places: [""] * len(places),
+    )
+
+
+def _shown(ids: Int64, told: Told) -> Int64:
+    schedule = told.version.schedule
+    return ids[schedule.end_ns[ids] > schedule.start_ns[ids]]
+
+
+def _task_slices(shown: Int64, told: Told, category: Texts | str, args: Args) -> Slices:
+    schedule, critical = told.version.schedule, told.critical
+    return slices(
+        schedule.start_ns[shown],
+        schedule.end_ns[shown],
+        labels_of(told, shown),
+        category,
+        task=shown,
+        marked=critical[shown],
+        args=args,
     )
 
 

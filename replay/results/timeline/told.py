@@ -7,7 +7,7 @@ import numpy as np
 
 from ingest.vocab import HOST_KINDS, EdgeKind, KernelClass, LaneKind, Phase, TaskKind
 from replay.engine.schedule import Schedule
-from replay.graph.arrays import Bool, Int64, Lane, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int64, Lane, TaskGraph
 from replay.results.critical_path import collective_label, critical_path, modules
 from replay.results.idle import device_idle
 from replay.results.slack import slack
@@ -41,11 +41,13 @@ class Told:
 
         Args:
             version: whose tasks are told of.
-            recorded: the graph as it was read: its tasks are the first ones of the version.
+            recorded: the graph as it was read.
         """
         graph = version.graph
         self.version = version
         self._recorded = recorded
+        self.recorded_task = _recorded_tasks(graph, recorded)
+        """Per task, the recorded one that it is, or is a copy of; -1 for those added."""
         self._modules = modules(graph)
         self._slack_ns = slack(graph, version.schedule).run_ns
         self.path = critical_path(graph, version.schedule)
@@ -112,14 +114,22 @@ class Told:
             }
         if self.version.is_recorded:
             return told
-        if task >= self._recorded.n_tasks:
+        was = int(self.recorded_task[task])
+        if was < 0:
             return told | {"added": True}
+        if graph.origin is not None:
+            told["copy_of"] = was
         before = self._recorded.tasks
         dur_ns = int(schedule.end_ns[task] - schedule.start_ns[task])
         return told | {
-            "start_change_ns": int(schedule.start_ns[task] - before.ts_ns[task]),
-            "dur_change_ns": dur_ns - int(before.dur_ns[task]),
+            "start_change_ns": int(schedule.start_ns[task] - before.ts_ns[was]),
+            "dur_change_ns": dur_ns - int(before.dur_ns[was]),
         }
+
+
+def _recorded_tasks(graph: TaskGraph, recorded: TaskGraph) -> Int64:
+    origin = np.arange(graph.n_tasks) if graph.origin is None else graph.origin
+    return np.where(origin < recorded.n_tasks, origin, NONE)
 
 
 def labels_of(told: Told, ids: Int64) -> Texts:
@@ -139,9 +149,26 @@ def row_args(
 ) -> list[str]:
     """Arguments of rows: as recorded, or for another schedule what still holds of them."""
     own = told.texts(task)
+    if told.version.graph.origin is not None:
+        return copy_args(told, task, lane)
     is_recorded = told.version.is_recorded
     written = rows.arguments(slice_id) if is_recorded else rows.ties(slice_id, lane)
     return [_merged(text, replay) for text, replay in zip(written, own, strict=True)]
+
+
+def copy_args(told: Told, task: Int64, lane: Lane | None) -> list[str]:
+    """Arguments of tasks of a run that was put together anew.
+
+    Copies of one call share its row, so that calls and what they launched are tied by new numbers:
+    that of the call among the tasks, from 1.
+    """
+    caller = told.version.graph.tasks.caller[task].astype(np.int64)
+    number = np.where(caller >= 0, caller, task) + 1
+    where = (
+        {} if lane is None or lane.stream < 0 else {"device": lane.device, "stream": lane.stream}
+    )
+    ties = [text_of({"correlation": one} | where) for one in number.tolist()]
+    return [_merged(tie, own) for tie, own in zip(ties, told.texts(task), strict=True)]
 
 
 def _merged(written: str, replay: str) -> str:

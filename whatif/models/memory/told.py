@@ -89,12 +89,11 @@ class MemoryTold:
         if need is None:
             return "memory: whether it fits is not known: the sizes of model or batch are not"
         how = "as recorded, changed by formula" if self.is_recorded else "by formula"
-        holds = (
-            f"{_change(self.before.peak_bytes, self.after.peak_bytes)} GiB at most in tensors "
-            f"({how}), {need.high_bytes / GIB:.3g} with all that may be reserved beside"
-        )
+        holds = f"{_change(self.before.peak_bytes, self.after.peak_bytes)} GiB at most in tensors"
+        holds = f"{holds} ({how})"
         if size is None:
             return f"memory: {holds}; how much the device has is not known"
+        holds = f"{holds}, {need.high_bytes / GIB:.3g} with all that may be reserved beside"
         has = f"the device has {size / GIB:.3g} GiB"
         match self.fits:
             case True:

@@ -120,8 +120,8 @@ def held_by_layer(shape: RunShape, *, has_experts: bool = False) -> float:
     return held_by_rank(shape, layer_parameters(shape.model, has_experts=has_experts))
 
 
-def stage_parameters(shape: RunShape, stage: int) -> float:
-    """Of one rank of a pipeline stage, layers spread evenly, before replicas divide it.
+def stage_held(shape: RunShape, stage: int) -> Held:
+    """Of a pipeline stage over all of its ranks, layers spread evenly.
 
     Args:
         shape: of the run.
@@ -139,7 +139,12 @@ def stage_parameters(shape: RunShape, stage: int) -> float:
         held = held + head_parameters(model)
         if model.tied and stages > 1:
             held = held + embedding_parameters(model)
-    return held_by_rank(shape, held) * _given(model)
+    return held.times(_given(model))
+
+
+def stage_parameters(shape: RunShape, stage: int) -> float:
+    """Of one rank of a pipeline stage, before replicas divide it."""
+    return held_by_rank(shape, stage_held(shape, stage))
 
 
 def optimizer_shards(shape: RunShape) -> float:
@@ -150,12 +155,21 @@ def optimizer_shards(shape: RunShape) -> float:
     return float(degrees.shards)
 
 
-def state_parameters(shape: RunShape) -> float:
-    """Whose optimizer state a rank of the first stage holds and updates.
+def updated_by_rank(shape: RunShape, held: Held) -> float:
+    """Of a part of the model, those that one rank's optimizer holds state of and updates.
 
-    Experts are shared by fewer replicas: those beyond `ep`.
+    Experts have fewer replicas to share with: those that their own ranks leave.
     """
-    return stage_parameters(shape, 0) / optimizer_shards(shape)
+    degrees, shards = shape.degrees, optimizer_shards(shape)
+    experts = degrees.ep * expert_tensor(shape)
+    replicas = max(shards * degrees.tp / experts, 1.0) if shards > 1 else 1.0
+    plain = held.divided / degrees.tp + held.whole
+    return plain / shards + held.routed / (experts * replicas)
+
+
+def state_parameters(shape: RunShape) -> float:
+    """Whose optimizer state a rank of the first stage holds and updates."""
+    return updated_by_rank(shape, stage_held(shape, 0))
 
 
 def _given(model: ModelShape) -> float:

@@ -38,7 +38,7 @@ def relayout(
     target = edit(start.target)
     shown = label(start.target, target)
     same = canonical(target) == canonical(start.target)
-    reason = f"the run has that already ({shown})" if same else None
+    reason = _nothing(shown) if same and not (start.pending and target != start.target) else None
     noted = replace(start, target=target, pending=start.pending or not same)
     if context.relayout_follows or not noted.pending:
         after = replace(context, before_relayout=noted)
@@ -46,6 +46,10 @@ def relayout(
     if canonical(target) == canonical(start.described.shape):
         return _back(noted, shown)
     return _made(noted, shown, reason)
+
+
+def _nothing(shown: str) -> str:
+    return f"the run has that already, or nothing that it concerns ({shown})"
 
 
 def _back(noted: BeforeRelayout, shown: str) -> Applied:

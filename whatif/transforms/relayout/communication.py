@@ -27,6 +27,7 @@ from whatif.transforms.relayout.exchanges.own_work import without_own_work
 from whatif.transforms.relayout.exchanges.resize import resized
 from whatif.transforms.relayout.exchanges.state import state
 from whatif.transforms.relayout.exchanges.units import units_of
+from whatif.transforms.relayout.exchanges.wrapping import without_wrapping
 from whatif.transforms.relayout.parts import Ask, Part
 
 _MEGA = 1e6
@@ -52,6 +53,9 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     kept = resized(tape.graph, ask, along, staying, links.context)
     leaving = _of_axes(along, [change.along for change in found if change.leaves])
     changed = without(replace(tape, graph=kept.graph), leaving)
+    for change in found:
+        if change.leaves:
+            changed = replace(changed, graph=without_wrapping(changed.graph, change.along))
     changed, own = without_own_work(changed, ask)
     additions = _additions(changed, ask, links, found)
     made_ns = sum(int(each.transfer_ns.sum()) for each in additions)

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from ingest.errors import UsageError
 from whatif.models.shape import RunShape
 from whatif.models.transformer.dims import Dims, dims_of, expert_tensor, is_known
 from whatif.models.transformer.parameters import (
     held_by_layer,
-    layers_with_experts,
     optimizer_shards,
-    total_parameters,
+    stage_held,
+    updated_by_rank,
 )
 
 UNSAID_SAMPLES = 1.0
@@ -125,38 +124,16 @@ def _held(before: RunShape, target: RunShape, columns: float, *, has_experts: bo
 
 
 def _state(before: RunShape, target: RunShape) -> float:
-    """Parameters that one optimizer updates, over all ranks of a replica alike.
+    """Parameters that one optimizer updates, at the mean of all stages.
 
-    Stages hold an equal part each: which layers a rank has is decided later.
+    Which layers a rank has is decided later, and its share with it.
     """
     return _updated(target) / _updated(before)
 
 
 def _updated(shape: RunShape) -> float:
     model, degrees = shape.model, shape.degrees
-    shards = optimizer_shards(shape) * degrees.pp
-    if not is_known(model):
-        layers = float(model.layers or 1)
-        return layers / (shards * degrees.tp)
-    try:
-        every = total_parameters(model)
-    except UsageError:  # pragma: no cover  (known sizes have a sum)
-        return 1.0 / (shards * degrees.tp)
-    return _share_of_rank(shape) * every / shards
-
-
-def _share_of_rank(shape: RunShape) -> float:
-    """Part of the layers' parameters that tensor and expert parallelism leave on a rank."""
-    with_experts = layers_with_experts(shape.model)
-    dense = float(shape.model.layers or 0) - with_experts
-    alone = _undivided(shape)
-    divided = dense * held_by_layer(shape)
-    whole = dense * held_by_layer(alone)
-    if with_experts:
-        divided += with_experts * held_by_layer(shape, has_experts=True)
-        whole += with_experts * held_by_layer(alone, has_experts=True)
-    return divided / whole
-
-
-def _undivided(shape: RunShape) -> RunShape:
-    return RunShape(model=shape.model, batch=shape.batch)
+    if is_known(model) or model.parameters is not None:
+        every = [updated_by_rank(shape, stage_held(shape, at)) for at in range(degrees.pp)]
+        return sum(every) / degrees.pp
+    return float(model.layers or 1) / (optimizer_shards(shape) * degrees.pp * degrees.tp)

@@ -17,6 +17,7 @@ from whatif.models.transformer.flops import model_flops
 from whatif.models.transformer.parameters import (
     active_parameters,
     stage_parameters,
+    state_parameters,
     total_parameters,
 )
 from whatif.models.transformer.work import WorkKind, flops_of
@@ -250,3 +251,18 @@ def test_an_unknown_model_is_spread_over_its_layers() -> None:
 def test_adam_moves_its_state_in_one_pass() -> None:
     (row,) = optimizer_works(run(GPT3), 1_000.0)
     assert row.bytes == 1_000 * (2 * 12 + 4 + 2)
+
+
+@pytest.mark.parametrize("ep", [1, 2, 4, 8])
+def test_shards_of_experts_are_the_same_however_they_are_spread(ep: int) -> None:
+    model = replace(MIXTRAL, layers=2)
+    alone, spread = (run(model, Degrees(dp=8, zero=1, ep=each)) for each in (1, ep))
+    assert state_parameters(spread) == pytest.approx(state_parameters(alone), rel=1e-12)
+    assert state_parameters(alone) == pytest.approx(total_parameters(model) / 8, rel=1e-12)
+
+
+def test_without_shards_a_rank_updates_the_experts_that_it_holds() -> None:
+    model = replace(MIXTRAL, layers=2)
+    alone, spread = (run(model, Degrees(dp=8, ep=each)) for each in (1, 8))
+    routed = 2 * 8 * 3 * 4096 * 14336
+    assert state_parameters(alone) - state_parameters(spread) == routed * 7 / 8
