@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingest.vocab import CollectiveKind
+from ingest.vocab import CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Int8, TaskGraph
 from whatif.description.described import Finding
 from whatif.description.doing import Doing
@@ -22,6 +22,7 @@ from whatif.models.places import Pass
 from whatif.models.shape import ModelShape
 from whatif.parallelism import Axis, Layout
 
+_BETWEEN_TWO = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 _SEND = re.compile(r"^c10d::send$|^gloo:send$|Send(?!Recv)")
 
 
@@ -78,17 +79,31 @@ def label(graph: TaskGraph, layout: Layout, said: Said | None = None) -> Labelle
 
 
 def _messages(graph: TaskGraph, layout: Layout, strokes: Strokes) -> Int8:
-    """SENDS or RECEIVES of strokes between stages of a pipeline; 0 of others."""
-    found = np.where(strokes.doing == Doing.MESSAGE, np.int8(RECEIVES), np.int8(0))
-    names = np.array([_SEND.search(name) is not None for name in graph.names] + [False], bool)
-    found[(found > 0) & names[graph.tasks.name[strokes.task]]] = SENDS
-    if not strokes.on_device or not found.any():
-        return found
-    at = np.maximum(strokes.collective, 0)
-    found[(found > 0) & (graph.collectives.kind[at] == CollectiveKind.SEND)] = SENDS
+    """SENDS or RECEIVES of strokes between stages of a pipeline; 0 of others.
+
+    On a device these are kernels; on the host the stroke that begins where a transfer was issued.
+    """
+    tasks, calls = graph.tasks, graph.collectives
+    if strokes.on_device:
+        member = np.flatnonzero((strokes.doing == Doing.MESSAGE) & (strokes.collective != NONE))
+        call = strokes.collective[member]
+    else:
+        mine = (tasks.kind == TaskKind.TRANSFER) & (tasks.rank == strokes.rank)
+        transfer = np.flatnonzero(mine & (tasks.caller != NONE) & (tasks.step >= 0))
+        issuer = tasks.caller[transfer]
+        ends_ns = tasks.ts_ns[issuer] + tasks.dur_ns[issuer]
+        member = np.searchsorted(strokes.issue_ns, ends_ns)
+        call = tasks.collective[transfer]
+        member, call = member[member < len(strokes)], call[member < len(strokes)]
     stages = [role.axis in (Axis.PIPELINE, Axis.UNCLEAR) for role in layout.roles]
-    between = np.array([*stages, False], bool)[graph.collectives.group[at]]
-    found[~between | (strokes.collective == NONE)] = 0
+    kind = calls.kind[call]
+    between = np.array([*stages, False], bool)[calls.group[call]] & np.isin(kind, _BETWEEN_TWO)
+    name = tasks.name[strokes.task[member]]
+    sends = kind == CollectiveKind.SEND
+    sends |= np.array([_SEND.search(one) is not None for one in graph.names] + [False], bool)[name]
+    found = np.zeros(len(strokes), np.int8)
+    found[member[between & ~sends]] = RECEIVES
+    found[member[between & sends]] = SENDS
     return found
 
 

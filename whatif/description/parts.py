@@ -63,7 +63,7 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     )
     counts = [_forward(strokes, piece, named, columns) for piece in passes.forward]
     _number(strokes, passes.forward, columns)
-    told = _told_by_forward(strokes, columns)
+    told = _told_by_forward(strokes, columns, passes.backward)
     mirrored = False
     uneven = False
     if told is not None:
@@ -152,7 +152,9 @@ def _number(strokes: Strokes, forward: tuple[Int64, ...], columns: _Columns) -> 
         columns.micro_batch[piece] = number
 
 
-def _told_by_forward(strokes: Strokes, columns: _Columns) -> Int64 | None:
+def _told_by_forward(
+    strokes: Strokes, columns: _Columns, backward: tuple[Int64, ...]
+) -> Int64 | None:
     """Per stroke the stroke of its forward operator; None where those do not tell layers apart.
 
     Of a graph that was compiled as a whole every gradient names the same operator.
@@ -172,11 +174,20 @@ def _told_by_forward(strokes: Strokes, columns: _Columns) -> Int64 | None:
     for _ in range(2):
         hop = (stroke >= 0) & (columns.direction[stroke] == Pass.RECOMPUTE)
         stroke[hop] = stroke[stroke[hop]]
-    layers = np.unique(columns.layer[columns.layer >= 0])
-    found = np.unique(columns.layer[stroke[stroke >= 0]])
-    if len(found[found >= 0]) * 2 < len(layers):
-        return None
-    return stroke
+    several = [
+        len(np.unique(stroke[piece][stroke[piece] >= 0])) >= _layers_behind(stroke[piece], columns)
+        for piece in backward
+    ]
+    return stroke if np.mean(several) > _LEAST_TOLD else None
+
+
+def _layers_behind(stroke: Int64, columns: _Columns) -> int:
+    """Layers of the forward passes that strokes of backward name; two at least."""
+    named = stroke[stroke >= 0]
+    passes = np.unique(columns.micro_batch[named])
+    of_passes = np.isin(columns.micro_batch, passes) & (columns.direction == Pass.FORWARD)
+    layers = columns.layer[of_passes & (columns.layer >= 0)]
+    return max(len(np.unique(layers)), 2)
 
 
 def _lookup(strokes: Strokes, source: Int64, moment_ns: Int64) -> Int64:
@@ -216,17 +227,12 @@ def _mirror(strokes: Strokes, passes: Passes, columns: _Columns) -> bool:
     by_step: dict[int, list[Int64]] = {}
     for piece in passes.forward:
         by_step.setdefault(int(strokes.step[piece[0]]), []).append(piece)
-    done: dict[int, int] = {}
     for piece in passes.backward:
-        step = int(strokes.step[piece[0]])
-        ahead = by_step.get(step, [])
-        number = done.get(step, 0)
-        done[step] = number + 1
-        if not ahead:
+        forward = _taken(strokes, piece, by_step.get(int(strokes.step[piece[0]]), []))
+        if forward is None:
             columns.part[piece] = Part.LAYER
-            columns.layer[piece], columns.micro_batch[piece] = 0, number
+            columns.layer[piece] = columns.micro_batch[piece] = 0
             continue
-        forward = ahead[min(number, len(ahead) - 1)]
         layers = np.unique(columns.layer[forward][columns.layer[forward] >= 0])
         turned = piece[::-1]
         cut = cut_layers(
@@ -246,6 +252,23 @@ def _mirror(strokes: Strokes, passes: Passes, columns: _Columns) -> bool:
         numbers = layers[np.minimum(np.arange(len(cut)), len(layers) - 1)]
         _put(strokes, turned, cut, numbers, columns)
     return uneven
+
+
+def _taken(strokes: Strokes, piece: Int64, ahead: list[Int64]) -> Int64 | None:
+    """The forward pass of a backward, taken from those left in the step.
+
+    The first that has an embedding and a loss where the backward has them: of a rank with several
+    chunks of layers that tells the first chunk from the others.
+    """
+    if not ahead:
+        return None
+    ends = (Doing.EMBEDDING, Doing.LOSS)
+    mine = np.isin(ends, strokes.doing[piece])
+    alike = [
+        at for at, one in enumerate(ahead) if (np.isin(ends, strokes.doing[one]) == mine).all()
+    ]
+    at = alike[0] if alike else 0
+    return ahead.pop(at) if len(ahead) > 1 else ahead[0]
 
 
 def is_solid(doing: Int8) -> Bool:

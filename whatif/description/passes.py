@@ -174,10 +174,14 @@ class _Found:
         embeds = self._strokes.doing[stretch] == Doing.EMBEDDING
         light = heavy & ~embeds
         begins = set(_begins(_ends(self._messages[stretch]), light))
-        begins |= set(_begins(_restarts(named[stretch]), light))
         fresh = sorted(set(_begins(embeds, light)) - {0})
         if self._are_alike(np.split(stretch, fresh)):
             begins |= set(fresh)
+        # What a pass has before its first layer is its own.
+        done = np.cumsum(light)
+        known = {int(done[at - 1]) for at in begins if at}
+        restarts = _begins(_restarts(named[stretch]), light)
+        begins |= {at for at in restarts if at and int(done[at - 1]) not in known}
         pieces = np.split(stretch, sorted(begins - {0}))
         found: list[Int64] = []
         for piece in pieces:

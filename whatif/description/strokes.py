@@ -15,6 +15,7 @@ from whatif.description.products import products_of
 from whatif.description.stacks import Stacks, stacks_of
 
 _TRANSFERS = ("gloo:", "nccl:", "mpi:", "ucc:")
+_OF_A_LAYER = (*(Doing.PRODUCT, Doing.ATTENTION, Doing.SOFTMAX, Doing.NORM, Doing.ACTIVATION),)
 _CALLS = (Doing.EXCHANGE, Doing.MESSAGE)
 _BETWEEN_TWO = (
     *(CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV),
@@ -140,7 +141,10 @@ def _joined(again: Bool, doing: Int8) -> Bool:
     at = np.searchsorted(heavy, np.arange(len(again)), side="right")
     before, after = heavy[np.maximum(at - 1, 0)], heavy[np.minimum(at, len(heavy) - 1)]
     joined: Bool = again | (again[before] & again[after] & (at > 0) & (at < len(heavy)))
-    return joined
+    # Wrappers of tensors run their own forward to undo what they did: that recomputes nothing.
+    run = np.cumsum(np.diff(joined, prepend=False))
+    weighty = np.bincount(run, joined & np.isin(doing, _OF_A_LAYER), minlength=1)
+    return np.asarray(joined & (weighty[run] > 0))
 
 
 def _doings(graph: TaskGraph, task: Int64, stacks: Stacks, *, on_device: bool) -> Int8:

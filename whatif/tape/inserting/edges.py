@@ -121,9 +121,7 @@ def _meetings(made: Made, rows: Rows) -> list[EdgeList]:
 def _in_turn(graph: TaskGraph, made: Made, rows: Rows, lag: _Lags) -> EdgeList:
     """On a stream or link of their own they run one after another, as they are issued."""
     apart = np.flatnonzero(rows.beside | rows.on_host)
-    issued_ns = graph.tasks.ts_ns[made.new_id[rows.after]] + np.where(
-        rows.offset_ns >= 0, rows.offset_ns, graph.tasks.dur_ns[made.new_id[rows.after]]
-    )
+    issued_ns = graph.tasks.ts_ns[made.new_id[rows.after]] + np.maximum(rows.offset_ns, 0)
     order = apart[np.lexsort((apart, issued_ns[apart], made.lane[apart]))]
     same = made.lane[order][1:] == made.lane[order][:-1]
     return _edges(

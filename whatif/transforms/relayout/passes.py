@@ -49,9 +49,10 @@ class Recorded:
     ) -> list[int]:
         """Segments of one pass; where it was not told apart, those of another like it.
 
-        Of another micro-batch of the step, else of another step.
+        Of another micro-batch of the step, else, of layers, of another step: embedding and head
+        that are not told apart lie in what is beside them.
         """
-        for at in (step, *self.steps):
+        for at in (step, *self.steps) if part is Part.LAYER else (step,):
             for other in (micro_batch, *range(self.micro_batches)):
                 found = self.units[at].get((part, backward, layer, other))
                 if found:

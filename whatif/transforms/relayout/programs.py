@@ -38,6 +38,16 @@ def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
         told = (f"{left} of {len(ranks)} recorded ranks have no counterpart and are left out",)
     if same_structure(ask.before, ask.target):
         return _as_recorded(tape, ask, columns), told
+    programs, more = written(tape, ask, columns)
+    return programs, (*told, *more)
+
+
+def written(tape: Tape, ask: Ask, columns: Sequence[Column]) -> tuple[tuple[Program, ...], Told]:
+    """Programs in the order that the target's schedule has, whatever the recorded one was.
+
+    Raises:
+        ScenarioError: as `programs_of`.
+    """
     plan = _plan(tape, ask)
     passes = [recorded_passes(tape, column) for column in columns]
     sources, odd = standing_in(tape, columns, passes)
@@ -49,7 +59,7 @@ def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
         for stage in range(plan.pipeline.stages)
     )
     missing = sum(passes[source].missing for source in set(sources))
-    return programs, (*told, *odd, *_told(ask, plan, missing))
+    return programs, (*odd, *_told(ask, plan, missing))
 
 
 def stage_layers(ask: Ask) -> tuple[tuple[tuple[int, ...], ...], ...]:

@@ -127,10 +127,26 @@ def links_of(graph: TaskGraph, context: Context) -> Links:
         context: the machine, with what the new ranks need of it.
     """
     if _runs_on_hosts(graph):
-        known = with_rate_of_hosts(graph, context)
+        known = _unless_a_core_binds(with_rate_of_hosts(graph, context), context)
         return Links(context=known, on_host=True, told=_hosts_told(known))
     inside, between = _calibration(graph, context)
     return Links(context=context, on_host=False, inside_factor=inside, between_factor=between)
+
+
+SENDING_BESIDE = 2.0
+"""A core that computes and sends has half its time for each."""
+
+
+def _unless_a_core_binds(known: Context, said: Context) -> Context:
+    """The machine whose recorded rate is taken for that of the link only if no core explains it.
+
+    In the upper bound it is that of the link all the same.
+    """
+    rate = known.links.nic_bytes_per_s
+    if rate is None or said.links.nic_bytes_per_s is not None or known.bound is Bound.HIGH:
+        return known
+    of_core = gloo.CORE_BYTES_PER_S / (SENDING_BESIDE * gloo.CORE_SHARE[Bound.HIGH])
+    return known if rate < of_core else said
 
 
 def _hosts_told(context: Context) -> tuple[str, ...]:

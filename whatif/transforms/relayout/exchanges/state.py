@@ -1,7 +1,7 @@
 """Exchanges of gradients and parameters that were not recorded: DDP, ZeRO, FSDP."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,8 +23,11 @@ FIRST_BUCKET_BYTES = 1024**2
 """The first is ready early (`_DEFAULT_FIRST_BUCKET_BYTES`)."""
 HOST_COPY_BYTES_PER_S = 10e9
 """Read or written by one core that copies: STREAM on one core of a server gives 10 to 12 GB/s."""
-HOST_COPIES = 4
+HOST_COPIES = 4.0
 """DDP copies each gradient into its bucket and back: two reads and two writes."""
+SHARD_COPIES = 2.0
+"""FSDP copies whole parameters out of what it gathers, and whole gradients into what it scatters;
+and each rank its shard at the other end: reads and writes."""
 AHEAD = 2
 """FSDP gathers parameters of a layer while the one before it runs: behind the last but one."""
 _OF = {
@@ -149,7 +152,6 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
         waits=np.where(beside, waits, NONE),
         ends=units.line[at_end],
         beside=beside,
-        copied=rows[0].kind is CollectiveKind.ALL_REDUCE,
     )
 
 
@@ -205,8 +207,20 @@ def _updated(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator[I
         np.int64,
     )
     waits = np.full(len(after), NONE, np.int64)
-    yield _insertion(
-        site, change, rows[0], bucket, after=after, waits=waits, beside=False, copied=False
+    made = _insertion(site, change, rows[0], bucket, after=after, waits=waits, beside=False)
+    yield _per_step(site, made)
+
+
+def _per_step(site: Site, made: Insertions) -> Insertions:
+    """Of an exchange every Kth step each step has its part."""
+    every = site.ask.target.options.sync_every
+    if every == 1:
+        return made
+    return replace(
+        made,
+        size_bytes=made.size_bytes // every,
+        transfer_ns=made.transfer_ns // every,
+        host_ns=made.host_ns // every,
     )
 
 
@@ -239,7 +253,6 @@ def _parameters(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterato
         after=after,
         waits=np.where(beside, waits, NONE),
         beside=beside,
-        copied=False,
     )
 
 
@@ -262,7 +275,6 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     after: Int64,
     waits: Int64,
     beside: bool,
-    copied: bool,
     ends: Int64 | None = None,
 ) -> Insertions:
     group = site.links.group(site.ask.target, change.along, change.after)
@@ -270,8 +282,8 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     n_alike = int(np.bincount(parts.unit).max())
     host_ns = np.full(len(after), LAUNCH_NS, np.int64)
     if site.links.on_host:
-        moved = HOST_COPIES * parts.size_bytes if copied else 0 * parts.size_bytes
         shared_ns = site.links.core_ns(row.kind, parts.size_bytes, group.size)
+        moved = parts.size_bytes * _copies(row.kind, group.size)
         host_ns = np.rint(moved * 1e9 / HOST_COPY_BYTES_PER_S + shared_ns).astype(np.int64)
     return Insertions(
         key=key * n_alike + _turns(parts.unit),
@@ -287,6 +299,13 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
         name=f"{row.along} {row.kind.name.lower()}",
         stream=f"{row.along} {row.kind.name.lower()}s",
     )
+
+
+def _copies(kind: CollectiveKind, n_members: int) -> float:
+    """Times that a core reads or writes the bytes of an exchange beside sending them."""
+    if kind is CollectiveKind.ALL_REDUCE:
+        return HOST_COPIES
+    return SHARD_COPIES * (1 + 1 / n_members)
 
 
 def _turns(unit: Int64) -> Int64:
