@@ -31,6 +31,8 @@ SHARED_GRADIENTS = 2
 BUCKET_BYTES = 25 * 2**20
 """Of PyTorch's DDP."""
 EVALUATE = "autograd::engine::evaluate_function: "
+_THREAD_NUMBER = {Thread.MAIN: 1, Thread.AUTOGRAD: 2}
+"""As the profiler numbers the threads that forward operators run on."""
 _BESIDE_PRODUCT = {Place.QKV: Spot.ATTENTION_IN, Place.UP: Spot.FFN_IN, Place.LOGITS: Spot.HEAD}
 _FROM_BEFORE, _TO_NEXT, _FROM_NEXT, _TO_BEFORE = range(4)
 _PASSES = {
@@ -67,6 +69,10 @@ class Stage:
         self._reduced: list[int] = []
         self._bucket: dict[tuple[Along, CollectiveKind, int], int] = {}
         self._sequence = 0
+        self._within: tuple[Part, int, int] = (Part.OTHER, -1, -1)
+        """Part, layer and micro-batch of the operators that come."""
+        self._made: dict[tuple[Part, int, int], dict[Place | None, tuple[int, int]]] = {}
+        """Sequence number and thread of the last forward operator of each place (None: of all)."""
         self._sums: dict[tuple[int, Way], tuple[float, float]] = {}
         self._pieces = [plan.pieces(stage, chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
         layers = [p.layer for pieces in self._pieces for p in pieces if p.part is Part.LAYER]
@@ -112,6 +118,7 @@ class Stage:
         pieces = self._pieces[turn.chunk]
         for piece, later in pairwise((*pieces, None)):
             assert piece is not None
+            self._within = (piece.part, piece.layer, turn.micro_batch)
             self._gathering(piece, later, Way.FORWARD, is_first=is_first)
             with self._module(piece):
                 self._line(self._plan.forward(piece), piece, Way.FORWARD)
@@ -127,6 +134,7 @@ class Stage:
         pieces = self._pieces[turn.chunk][::-1]
         for piece, later in pairwise((*pieces, None)):
             assert piece is not None
+            self._within = (piece.part, piece.layer, turn.micro_batch)
             if has_input:
                 self._gathering(piece, later, Way.BACKWARD, is_first=True)
                 self._line(self._plan.recompute(piece, self._number(piece)), piece, Way.FORWARD)
@@ -430,11 +438,15 @@ class Stage:
         is_forward = direction in (Pass.FORWARD, Pass.RECOMPUTE)
         self._sequence += 1 if is_forward else 0
         numbered: dict[str, object] = {"Sequence number": self._sequence, "Fwd thread id": 0}
+        made = self._made.setdefault(self._within, {})
         if is_forward:
+            thread = _THREAD_NUMBER[Thread.MAIN if direction is Pass.FORWARD else Thread.AUTOGRAD]
+            made[operator.work.place] = made[None] = (self._sequence, thread)
             with self._operators(operator.names, numbered | arguments(operator)):
                 self.script.launch(operator.kernel)
             return
-        numbered["Fwd thread id"] = 1
+        made_by = made.get(operator.work.place) or made.get(None) or (self._sequence, 1)
+        numbered["Sequence number"], numbered["Fwd thread id"] = made_by
         with (
             self._operators((EVALUATE + operator.node, operator.node), numbered),
             self._operators(operator.names, arguments(operator)),
