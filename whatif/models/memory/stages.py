@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from whatif.models.pipeline import Pipeline, held_of_stage, partition
+from whatif.models.pipeline import Pipeline, partition
 from whatif.models.shape import RunShape, Schedule
 from whatif.models.transformer.dims import is_known, required
 from whatif.models.transformer.parameters import (
@@ -82,7 +82,7 @@ def _stage(
         has_embedding=has_embedding,
         has_head=has_head,
         held=_held(shape, (dense, experts), has_embedding=has_embedding, has_head=has_head),
-        in_flight=held_of_stage(pipeline, number) / len(chunks),
+        in_flight=_in_flight(pipeline, number) / len(chunks),
         heads_in_flight=pipeline.micro_batches if gpipe else 1,
     )
 
