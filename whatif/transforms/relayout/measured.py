@@ -5,7 +5,8 @@
 The overhead is that of an empty kernel. What a kernel took longer than the model gives it is slack:
 of kernels that fill the device it follows the ratio (their code reaches less of the roof), of
 smaller ones it is latency and stays, by how much of the device they fill: what moves as much as
-the memory does in `moved.RAMP_S` half fills it, a product by its tiles.
+the memory does in `moved.RAMP_S` half fills it, a product by its tiles. Of a kernel of which
+neither FLOPs nor bytes are known the time itself tells: one as long as that half fills it.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ingest.vocab import ElementType, KernelClass, TaskKind
 from replay.graph.arrays import Bool, Int8, Int64, TaskGraph
 from replay.graph.work import Float64
 from whatif.models.bound import Bound
-from whatif.models.kernels import attention, moved, products
+from whatif.models.kernels import attention, moved, products, roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.works import BACKWARDS, ratio_bound
 from whatif.models.transformer.dims import Dims
@@ -106,8 +107,12 @@ class _Kernels:
         self._bound = ask.context.bound
         self._machine = _machine(ask)
         self._scaling = factors.of("scaling").astype(np.int64)
+        self._kernel_class = _classes(graph, task)
         work, row = graph.work, graph.work.rows_of(graph.tasks.slice_id[task])
-        self._bytes: Float64 = _column(work.bytes, row, np.nan)
+        self._flops: Float64 = _column(work.flops, row, np.nan)
+        self._bytes: Float64 = self._moved(
+            graph.tasks.dur_ns[task], _column(work.bytes, row, np.nan)
+        )
         self._dtype: Int8 = _column(work.dtype, row, ElementType.UNKNOWN)
         recorded: Int64 = _column(work.product, row, 0)
         self.product: ProductSizes = product_sizes(factors, recorded, ask.before, sizes)
@@ -126,11 +131,15 @@ class _Kernels:
         ratio = np.maximum(self._after_ns - floor, 1.0) / before
         ratio = np.where(np.isnan(ratio), self._size(), ratio)
         ratio = ratio_bound(ratio, self._bound)
-        new = overhead + self._with_slack(work, np.where(np.isnan(before), work, before), ratio)
+        known = ~np.isnan(before)
+        fill = np.where(known, self._fill, work / (work + 1e9 * moved.RAMP_S))
+        new = overhead + self._with_slack(work, np.where(known, before, 0.0), ratio, fill)
         least = np.minimum(measured_ns, SHORTEST_KERNEL_NS)
         return np.rint(np.maximum(new, least)).astype(np.int64)
 
-    def _with_slack(self, work: Float64, model: Float64, ratio: Float64) -> Float64:
+    def _with_slack(
+        self, work: Float64, model: Float64, ratio: Float64, filled: Float64
+    ) -> Float64:
         slack = np.maximum(work - model, 0.0)
 
         def ended(fill: Float64) -> Float64:
@@ -138,9 +147,9 @@ class _Kernels:
             return stays + (work - stays) * ratio
 
         if self._bound is Bound.NOMINAL:
-            return ended(self._fill)
+            return ended(filled)
         choose = np.minimum if self._bound is Bound.LOW else np.maximum
-        end: Float64 = choose(ended(self._fill**2), ended(self._fill**0.5))
+        end: Float64 = choose(ended(filled**2), ended(filled**0.5))
         return end
 
     def _size(self) -> Float64:
@@ -148,10 +157,18 @@ class _Kernels:
         names = {Bound.NOMINAL: "size", Bound.LOW: "low", Bound.HIGH: "high"}
         return self._factors.of(names[self._bound])
 
+    def _moved(self, measured_ns: Int64, size: Float64) -> Float64:
+        """Bytes, without those that cannot have been moved in the time: of rows picked."""
+        if self._machine is None:
+            return size
+        rate = max(self._machine.cache_bytes_per_s, self._machine.memory_bytes_per_s)
+        return np.where(size <= roofline.NONSENSE * rate * measured_ns / 1e9, size, np.nan)
+
     def _model(self, machine: Machine) -> None:
         self._model_moved(machine)
         self._model_products(machine)
         self._model_cores(machine)
+        self._model_others(machine)
 
     def _model_moved(self, machine: Machine) -> None:
         rows = np.flatnonzero((self._scaling == Scaling.MOVED) & (self._bytes > 0))
@@ -172,6 +189,23 @@ class _Kernels:
             ):
                 times[rows] = products.time_ns(_products(sizes[rows]), machine, element)
             self._fill[rows] = _filled(self.product.before[rows], machine)
+
+    def _model_others(self, machine: Machine) -> None:
+        """Products and attention whose sizes are not known, by their FLOPs and bytes."""
+        told = (self._flops > 0) | (self._bytes > 0)
+        rows = np.flatnonzero(np.isnan(self.before_ns) & told & (self._scaling != Scaling.MOVED))
+        kernels = roofline.Kernels(
+            kernel_class=self._kernel_class[rows],
+            dtype=self._dtype[rows],
+            flops=self._flops[rows],
+            bytes=self._bytes[rows],
+            tiles=np.full(len(rows), -1, np.int64),
+        )
+        before = roofline.model_ns(kernels, machine)
+        self.before_ns[rows] = before
+        self._after_ns[rows] = machine.floor_ns + (before - machine.floor_ns) * self._size()[rows]
+        work = before - machine.floor_ns
+        self._fill[rows] = work / (work + 1e9 * moved.RAMP_S)
 
     def _model_cores(self, machine: Machine) -> None:
         before, after = known_dims(self._ask.before), known_dims(self._ask.target)
