@@ -238,6 +238,8 @@ def _parameters(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterato
     way = Pass.FORWARD if rows[0].way is Way.FORWARD else Pass.BACKWARD
     chosen = np.concatenate([units.chosen(part, (way,)) for part in _OF])
     chosen = chosen[np.argsort(units.first[chosen], kind="stable")]
+    if not rows[0].each_micro_batch:
+        chosen = chosen[units.micro_batch[chosen] == 0]
     parts = _sized(site, chosen, rows)
     if not len(parts.unit):
         return
