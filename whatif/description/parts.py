@@ -6,6 +6,7 @@ import numpy as np
 
 from replay.graph.arrays import Bool, Int8, Int32, Int64
 from whatif.description.doing import Doing
+from whatif.description.halves import with_halves
 from whatif.description.layers import Cut, cut_layers
 from whatif.description.named import Named
 from whatif.description.passes import Passes
@@ -68,6 +69,14 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     uneven = False
     if told is not None:
         _follow(strokes, passes, told, columns)
+        columns.direction = with_halves(
+            strokes,
+            columns.direction,
+            columns.part,
+            columns.layer,
+            columns.micro_batch,
+            columns.of_forward,
+        )
     elif passes.backward:
         mirrored = True
         uneven = _mirror(strokes, passes, columns)

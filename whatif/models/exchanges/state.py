@@ -36,13 +36,28 @@ def state(shape: RunShape) -> Iterator[Volume]:
         shards = 1 if degrees.zero == 0 else min(held.replicas, degrees.shards)
         outer = held.replicas // shards
         if degrees.zero == 0:
-            yield _gradients(shape, held, CollectiveKind.ALL_REDUCE, held.replicas)
+            yield _whole(shape, held)
             continue
         yield from _sharded(shape, held, shards)
         if outer > 1:
             reduced = _gradients(shape, held, CollectiveKind.ALL_REDUCE, outer)
             size = reduced.size_bytes // shards if reduced.size_bytes > 0 else UNKNOWN
             yield replace(reduced, size_bytes=size)
+
+
+def _whole(shape: RunShape, held: _Held) -> Volume:
+    """Gradients of every step; with local SGD (arXiv:1805.09767) parameters of every Kth."""
+    gradients = _gradients(shape, held, CollectiveKind.ALL_REDUCE, held.replicas)
+    if shape.options.sync_every == 1:
+        return gradients
+    return replace(
+        gradients,
+        size_bytes=bytes_of(held.parameters, shape.elements.parameter),
+        spot=Spot.UPDATED,
+        way=Way.NONE,
+        beside=False,
+        what="parameters of replicas that went apart",
+    )
 
 
 def _gradients(shape: RunShape, held: _Held, kind: CollectiveKind, members: int) -> Volume:

@@ -1,7 +1,7 @@
 """Exchanges of gradients and parameters that were not recorded: DDP, ZeRO, FSDP."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -207,7 +207,21 @@ def _updated(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator[I
         np.int64,
     )
     waits = np.full(len(after), NONE, np.int64)
-    yield _insertion(site, change, rows[0], bucket, after=after, waits=waits, beside=False)
+    made = _insertion(site, change, rows[0], bucket, after=after, waits=waits, beside=False)
+    yield _per_step(site, made)
+
+
+def _per_step(site: Site, made: Insertions) -> Insertions:
+    """Of an exchange every Kth step each step has its part."""
+    every = site.ask.target.options.sync_every
+    if every == 1:
+        return made
+    return replace(
+        made,
+        size_bytes=made.size_bytes // every,
+        transfer_ns=made.transfer_ns // every,
+        host_ns=made.host_ns // every,
+    )
 
 
 def _step_ends(site: Site) -> dict[tuple[int, int], int]:
