@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from whatif.models.pipeline import Pipeline, partition
+from whatif.models.pipeline import Pipeline, held_of_stage, partition
 from whatif.models.shape import RunShape, Schedule
 from whatif.models.transformer.dims import is_known, required
 from whatif.models.transformer.parameters import (
