@@ -117,6 +117,8 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
         if pipeline_of(ask.target).kind is Schedule.DUALPIPE:
             ends.append(count // 2 - 1)
         gone |= of_state & ~np.isin(micro_batch, ends) & (micro_batch >= 0)
+    if ask.before.batch.micro_batches < count and 0 < ask.target.degrees.zero < Z_SHARDED:
+        gone |= _gathers(tape.graph) & (direction == Pass.FORWARD) & (micro_batch > 0)
     if _splits(ask):
         gone |= of_state & (direction == Pass.BACKWARD_INPUT)
         gone |= ~of_state & (direction == Pass.BACKWARD_WEIGHT)
