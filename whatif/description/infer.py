@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import structs
 
 from replay.graph.arrays import TaskGraph
+from whatif.description.agreement import agreed
 from whatif.description.degrees import degrees_of
 from whatif.description.described import Described, Finding, Sure
 from whatif.description.elements import elements_of, parameters_of
@@ -58,7 +59,11 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         kind=kind,
         shape=shape,
         layout=layout,
-        labels=whole_model(graph, labelled.labels, stage_of_rank, stage_layers),
+        labels=agreed(
+            graph,
+            whole_model(graph, labelled.labels, stage_of_rank, stage_layers),
+            stage_of_rank,
+        ),
         stage_of_rank=stage_of_rank,
         stage_layers=stage_layers,
         findings=(

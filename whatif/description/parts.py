@@ -6,6 +6,7 @@ import numpy as np
 
 from replay.graph.arrays import Bool, Int8, Int32, Int64
 from whatif.description.doing import Doing
+from whatif.description.halves import with_halves
 from whatif.description.layers import Cut, cut_layers
 from whatif.description.named import Named
 from whatif.description.passes import Passes
@@ -68,6 +69,14 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     uneven = False
     if told is not None:
         _follow(strokes, passes, told, columns)
+        columns.direction = with_halves(
+            strokes,
+            columns.direction,
+            columns.part,
+            columns.layer,
+            columns.micro_batch,
+            columns.of_forward,
+        )
     elif passes.backward:
         mirrored = True
         uneven = _mirror(strokes, passes, columns)
@@ -227,17 +236,12 @@ def _mirror(strokes: Strokes, passes: Passes, columns: _Columns) -> bool:
     by_step: dict[int, list[Int64]] = {}
     for piece in passes.forward:
         by_step.setdefault(int(strokes.step[piece[0]]), []).append(piece)
-    done: dict[int, int] = {}
     for piece in passes.backward:
-        step = int(strokes.step[piece[0]])
-        ahead = by_step.get(step, [])
-        number = done.get(step, 0)
-        done[step] = number + 1
-        if not ahead:
+        forward = _taken(strokes, piece, by_step.get(int(strokes.step[piece[0]]), []))
+        if forward is None:
             columns.part[piece] = Part.LAYER
-            columns.layer[piece], columns.micro_batch[piece] = 0, number
+            columns.layer[piece] = columns.micro_batch[piece] = 0
             continue
-        forward = ahead[min(number, len(ahead) - 1)]
         layers = np.unique(columns.layer[forward][columns.layer[forward] >= 0])
         turned = piece[::-1]
         cut = cut_layers(
@@ -257,6 +261,23 @@ def _mirror(strokes: Strokes, passes: Passes, columns: _Columns) -> bool:
         numbers = layers[np.minimum(np.arange(len(cut)), len(layers) - 1)]
         _put(strokes, turned, cut, numbers, columns)
     return uneven
+
+
+def _taken(strokes: Strokes, piece: Int64, ahead: list[Int64]) -> Int64 | None:
+    """The forward pass of a backward, taken from those left in the step.
+
+    The first that has an embedding and a loss where the backward has them: of a rank with several
+    chunks of layers that tells the first chunk from the others.
+    """
+    if not ahead:
+        return None
+    ends = (Doing.EMBEDDING, Doing.LOSS)
+    mine = np.isin(ends, strokes.doing[piece])
+    alike = [
+        at for at, one in enumerate(ahead) if (np.isin(ends, strokes.doing[one]) == mine).all()
+    ]
+    at = alike[0] if alike else 0
+    return ahead.pop(at) if len(ahead) > 1 else ahead[0]
 
 
 def is_solid(doing: Int8) -> Bool:

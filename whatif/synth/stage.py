@@ -18,7 +18,7 @@ from whatif.synth.operators import Operator
 from whatif.synth.order import INTO, singles
 from whatif.synth.plan import BOTH, Piece, Plan, Shown
 from whatif.synth.script import Script, Thread
-from whatif.synth.writer import CHECKPOINT, Rows, Writer
+from whatif.synth.writer import Rows, Writer
 
 FULLY_SHARDED = 3
 SHARED_GRADIENTS = 2
@@ -103,6 +103,7 @@ class Stage(Writer):
         pieces = self._pieces[turn.chunk]
         for piece, later in pairwise((*pieces, None)):
             assert piece is not None
+            self.within = (piece.part, piece.layer, turn.micro_batch)
             self._gathering(piece, later, Way.FORWARD, is_first=is_first)
             with self._module(piece):
                 self._line(self._plan.forward(piece), piece, Way.FORWARD)
@@ -118,12 +119,13 @@ class Stage(Writer):
         pieces = self._pieces[turn.chunk][::-1]
         for piece, later in pairwise((*pieces, None)):
             assert piece is not None
+            self.within = (piece.part, piece.layer, turn.micro_batch)
             if has_input:
                 self._gathering(piece, later, Way.BACKWARD, is_first=True)
-            again = self._plan.recompute(piece, self._number(piece)) if has_input else ()
-            with self.operators(CHECKPOINT if again else (), {}):
-                self._line(again, piece, Way.FORWARD)
-                self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
+                again = self._plan.recompute(piece, self._number(piece))
+                with self.checkpoint(is_used=bool(again)):
+                    self._line(again, piece, Way.FORWARD)
+            self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
             if has_weight:
                 self._gradients(piece, is_last=is_last)
         if has_input:

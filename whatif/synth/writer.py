@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from whatif.models.exchanges.volume import Along, Volume
-from whatif.models.places import Pass
+from whatif.models.places import Part, Pass, Place
 from whatif.synth.exchanges import Exchanges
 from whatif.synth.operators import Operator
 from whatif.synth.plan import Plan
@@ -13,8 +13,10 @@ from whatif.synth.script import Exchange, Kernel, Script, Thread
 from whatif.synth.shown import OPERATORS, arguments, kernel_of, record, tensor
 
 EVALUATE = "autograd::engine::evaluate_function: "
-CHECKPOINT = (EVALUATE + "CheckpointFunctionBackward", "CheckpointFunctionBackward")
-"""Around what a checkpointed layer computes again and its backward."""
+_THREAD_NUMBER = {Thread.MAIN: 1, Thread.AUTOGRAD: 2}
+"""As the profiler numbers the threads that forward operators run on."""
+Within = tuple[Part, int, int]
+"""Part, layer and micro-batch."""
 
 
 class Writer:
@@ -26,6 +28,12 @@ class Writer:
         self.exchanges = Exchanges(plan, stage, rank)
         self._sum_ns, self._fixed_ns = 0.0, 0.0
         self._sequence = 0
+        self.within: Within = (Part.OTHER, -1, -1)
+        """Where the operators that come belong."""
+        self._made: dict[Within, dict[Place | None, tuple[int, int]]] = {}
+        """Sequence number and thread of the last forward operator of each place (None: of all)."""
+        self._began: dict[Within, tuple[int, int]] = {}
+        """The same of the first forward operator."""
 
     def kernel(self, operator: Operator) -> None:
         """An operator with its kernel, on the compute stream."""
@@ -41,11 +49,16 @@ class Writer:
         is_forward = direction in (Pass.FORWARD, Pass.RECOMPUTE)
         self._sequence += 1 if is_forward else 0
         numbered: dict[str, object] = {"Sequence number": self._sequence, "Fwd thread id": 0}
+        made = self._made.setdefault(self.within, {})
         if is_forward:
+            thread = _THREAD_NUMBER[Thread.MAIN if direction is Pass.FORWARD else Thread.AUTOGRAD]
+            made[operator.work.place] = made[None] = (self._sequence, thread)
+            self._began.setdefault(self.within, (self._sequence, thread))
             with self.operators(operator.names, numbered | arguments(operator)):
                 self.script.launch(operator.kernel)
             return
-        numbered["Fwd thread id"] = 1
+        made_by = made.get(operator.work.place) or made.get(None) or (self._sequence, 1)
+        numbered["Sequence number"], numbered["Fwd thread id"] = made_by
         with (
             self.operators((EVALUATE + operator.node, operator.node), numbered),
             self.operators(operator.names, arguments(operator)),
@@ -94,6 +107,13 @@ class Writer:
             kernel = Kernel(name="", dur_ns=self._sum_ns)
             self.script.launch(kernel, self._fixed_ns)
             self._sum_ns = self._fixed_ns = 0.0
+
+    def checkpoint(self, *, is_used: bool) -> "Rows":
+        """The engine's node that computes activations again, numbered as their first operator."""
+        node = "CheckpointFunctionBackward"
+        sequence, thread = self._began.get(self.within, (self._sequence, 1))
+        args: dict[str, object] = {"Sequence number": sequence, "Fwd thread id": thread}
+        return self.operators((EVALUATE + node, node) if is_used else (), args)
 
     def operators(self, names: Iterable[str], args: dict[str, object]) -> "Rows":
         """Operators inside each other, as a context."""

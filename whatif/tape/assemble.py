@@ -1,12 +1,13 @@
 """Programs -> a task graph in which new ranks run segments of recorded ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ingest.errors import ScenarioError
 from replay.engine.run import replay
-from replay.graph.arrays import Edges, Int64, TaskGraph
+from replay.graph.arrays import Edges, Int32, Int64, TaskGraph
 from replay.graph.csr import by_destination, concatenate, task_label, topological_order
 from replay.graph.scans import kahn
 from whatif.tape.carried import inner_edges, outer_edges
@@ -27,11 +28,11 @@ from whatif.tape.lanes import NewLanes, Stretches, new_lanes, order_edges, stret
 from whatif.tape.meetings import Meetings, collective_columns, meeting_edges, meetings_of
 from whatif.tape.messages import (
     Messages,
-    message_edges,
     message_tasks,
     messages_of,
     with_messages,
 )
+from whatif.tape.posting import message_edges
 from whatif.tape.reel import Reel, reel_of
 from whatif.tape.segments import Assembled, Program, Tape
 from whatif.tape.turns import turn_edges
@@ -59,6 +60,9 @@ def assemble(tape: Tape, programs: Sequence[Program], *, world_size: int) -> Ass
     """Put segments together.
 
     Of the original programs the result replays as the graph of the tape, to the nanosecond.
+
+    Raises:
+        ScenarioError: the programs let tasks wait for each other.
     """
     reel = reel_of(tape)
     made = instances_of(reel, programs)
@@ -108,7 +112,7 @@ def _graph(parts: _Parts, lanes: NewLanes, copies: Copies, wired: "_Wired") -> T
         graph,
         tasks=replace(tasks, release_ns=wired.release_ns, residual_ns=wired.residual_ns),
         edges=wired.edges,
-        order=topological_order(wired.edges, task_label(tasks, names)),
+        order=_order(wired, task_label(tasks, names)),
         collectives=calls,
         boundaries=boundaries_of(reel, made, lanes, parts.stretches, messages),
         lanes=lanes.lanes,
@@ -119,11 +123,30 @@ def _graph(parts: _Parts, lanes: NewLanes, copies: Copies, wired: "_Wired") -> T
     )
 
 
+def _order(wired: "_Wired", label: Callable[[int], str]) -> Int32:
+    """The order of the new tasks.
+
+    Raises:
+        ScenarioError: the programs let tasks wait for each other.
+    """
+    if len(wired.order) == len(wired.release_ns):
+        return wired.order
+    try:
+        return topological_order(wired.edges, label)
+    except AssertionError as cycle:
+        raise ScenarioError(
+            f"the work of the run cannot be put in that order: {cycle}",
+            hint="`replay describe TRACE` shows how it was understood; --describe FILE says it",
+        ) from cycle
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wired:
     """What holds the new tasks back."""
 
     edges: Edges
+    order: Int32
+    """Task ids, every source before its destination; some are missing where that cannot be."""
     release_ns: Int64
     residual_ns: Int64
     callers: Int64
@@ -167,11 +190,13 @@ def _wired(parts: _Parts, lanes: NewLanes, copies: Copies) -> _Wired:
         degree = np.bincount(whole.dst, minlength=len(copies))
         holding, released_ns = held(reel, made, copies, degree, released_ns)
         edges = by_destination(concatenate([whole, holding]), len(copies))
-        if len(kahn(edges.start, edges.src)) == len(copies):
+        order = kahn(edges.start, edges.src)
+        if len(order) == len(copies):
             break
         disturbed[carried.backward.dst] = True
     return _Wired(
         edges=edges,
+        order=order,
         release_ns=released_ns,
         residual_ns=residuals(reel, copies, disturbed),
         callers=sent.caller,

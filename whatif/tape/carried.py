@@ -7,6 +7,7 @@ import numpy as np
 from ingest.vocab import EdgeKind
 from replay.graph.arrays import NONE, Bool, Int64
 from replay.graph.csr import EdgeList
+from whatif.tape.counterparts import alike, class_of, counterparts, followed
 from whatif.tape.instances import Instances
 from whatif.tape.lanes import NewLanes, Stretches
 from whatif.tape.reel import ORDER, Reel
@@ -68,7 +69,7 @@ def outer_edges(reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretch
     program, whose step, layer and micro-batch stand to the destination's as in the recording; else
     of any segment of the same part and direction that does; else of the latest of that part and
     direction; else there is none. What waited for all that its source's lane had been given does so
-    again (`_Followed`). Order along a lane is carried over only where the lane's neighbours are as
+    again (`followed`). Order along a lane is carried over only where the lane's neighbours are as
     recorded.
     """
     links = _links(reel)
@@ -80,13 +81,13 @@ def outer_edges(reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretch
     dst, later = instance[at][turn], found.later[turn]
     edges = reel.edges
     task = edges.src[row].astype(np.int64)
-    source = _counterparts(reel, made, found.instance[turn], task)
+    source = counterparts(reel, made, found.instance[turn], task)
     sure = found.sure[turn] & (source >= 0)
-    followed = _followed(reel, made, lanes, stretches, dst, row)
-    takes = (followed >= 0) & ~later
-    takes &= (edges.kind[row] != EdgeKind.EVENT_WAIT) | ~sure | _alike(reel, made, followed, task)
-    source = np.where(takes, followed, source)
-    sure = np.where(takes, made.task[followed] == task, sure)
+    ends = followed(reel, made, lanes, stretches, dst, row)
+    takes = (ends >= 0) & ~later
+    takes &= (edges.kind[row] != EdgeKind.EVENT_WAIT) | ~sure | alike(reel, made, ends, task)
+    source = np.where(takes, ends, source)
+    sure = np.where(takes, made.task[ends] == task, sure)
     new_dst = made.base[dst] + reel.local[edges.dst[row]]
     order = np.isin(edges.kind[row], ORDER) & _same_lane(reel, row)
     keep = (source >= 0) & (~order | _kept_order(reel, made, stretches, dst, row))
@@ -100,92 +101,6 @@ def outer_edges(reel: Reel, made: Instances, lanes: NewLanes, stretches: Stretch
         disturbed=disturbed,
         dropped=int((~keep & ~order).sum()),
     )
-
-
-def _counterparts(reel: Reel, made: Instances, instance: Int64, task: Int64) -> Int64:
-    """New task in an instance that stands for a recorded one; -1.
-
-    In another segment than the task's own it is the one at the same turn on the lane of the same
-    role, counted from the nearer end.
-    """
-    segment = np.where(instance >= 0, made.segment[instance], NONE)
-    same = segment == reel.segment[task]
-    found = np.where(same & (instance >= 0), made.base[instance] + reel.local[task], NONE)
-    other = np.flatnonzero((instance >= 0) & ~same)
-    if not len(other):
-        return found
-    occupied, role = reel.lanes, reel.role
-    n_roles = int(role.max(initial=0)) + 1
-    key = occupied.segment * n_roles + role[occupied.lane]
-    order = np.argsort(key, kind="stable")
-    asked = task[other]
-    wanted = segment[other] * n_roles + role[occupied.lane[occupied.row[asked]]]
-    place = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
-    row = order[place]
-    there = key[row] == wanted
-    was, turn = occupied.row[asked], occupied.turn[asked]
-    from_end = occupied.count[was] - 1 - turn
-    near_end = from_end < turn
-    now = np.where(near_end, occupied.count[row] - 1 - from_end, turn)
-    now = np.clip(now, 0, occupied.count[row] - 1)
-    new = made.base[instance[other]] + reel.local[occupied.tasks[occupied.at[row] + now]]
-    found[other] = np.where(there, new, NONE)
-    return found
-
-
-_FOLLOWING = (
-    *ORDER,
-    EdgeKind.HAND_OVER,
-    EdgeKind.HOST_SYNC,
-    EdgeKind.EVENT_WAIT,
-)
-"""Edges that may come from the end of all that a lane had been given."""
-
-
-def _followed(
-    reel: Reel,
-    made: Instances,
-    lanes: NewLanes,
-    stretches: Stretches,
-    instance: Int64,
-    row: Int64,
-) -> Int64:
-    """Per carried edge that waited for all that a lane had before its segment: what has it now.
-
-    Threads that hand over, streams that are synchronised and events do not ask whose work that was.
-    An event is recorded at a certain place, though: only where that is of the same part of the
-    model does it wait for the end of the lane (`_alike`).
-
-    Returns:
-        The last new task on the lane before the instance; -1 for other edges.
-    """
-    occupied, edges = reel.lanes, reel.edges
-    task = edges.src[row].astype(np.int64)
-    width = reel.n_own + 2
-    key = occupied.lane * width + reel.place[occupied.segment] + 1
-    lane = occupied.lane[occupied.row[task]]
-    place = reel.place[reel.segment[edges.dst[row]]] + 1
-    last = np.searchsorted(key, lane * width + place) - 1
-    ends = (last >= 0) & (occupied.last[last] == task) & np.isin(edges.kind[row], _FOLLOWING)
-    found = np.full(len(row), NONE, np.int64)
-    chosen = np.flatnonzero(ends)
-    new_lane = lanes.of[made.program[instance[chosen]], lane[chosen]]
-    n_both = len(made) + 1
-    order = np.lexsort((stretches.instance, stretches.lane))
-    known = stretches.lane[order] * n_both + stretches.instance[order]
-    before = np.searchsorted(known, new_lane * n_both + instance[chosen]) - 1
-    at = order[before]
-    there = (before >= 0) & (new_lane >= 0) & (stretches.lane[at] == new_lane)
-    found[chosen] = np.where(there, stretches.last[at], NONE)
-    return found
-
-
-def _alike(reel: Reel, made: Instances, new: Int64, task: Int64) -> Bool:
-    """Whether new tasks are copies of tasks of the same part and direction as others."""
-    kind = _class(reel)
-    source = np.where(new >= 0, made.task[new], NONE)
-    alike: Bool = (source >= 0) & (kind[reel.segment[source]] == kind[reel.segment[task]])
-    return alike
 
 
 def _same_lane(reel: Reel, row: Int64) -> Bool:
@@ -236,7 +151,7 @@ def _sources(reel: Reel, made: Instances, instance: Int64, link: Int64, links: _
         found[left] = whole.some(left).found(later[left], exact=exact)
         sure[left] = found[left] >= 0
     left = np.flatnonzero((found < 0) & ~later)
-    found[left] = whole.some(left).of_class()
+    found[left] = whole.some(left).ofclass_of()
     return _Sources(instance=found, sure=sure, later=later)
 
 
@@ -270,8 +185,8 @@ class _Wanted:
         """
         reel, made = self.reel, self.made
         row, segment = made.by_segment
-        ident = segment if exact else _class(reel)[segment]
-        wanted_ident = self.src if exact else _class(reel)[self.src]
+        ident = segment if exact else class_of(reel)[segment]
+        wanted_ident = self.src if exact else class_of(reel)[self.src]
         columns, asked, pattern = [], [], np.zeros(len(self.src), np.int64)
         for name in ("step", "layer", "micro_batch"):
             recorded, now = getattr(reel, name), getattr(made, name)
@@ -293,22 +208,15 @@ class _Wanted:
             found[mine] = np.where(place >= 0, row[place], NONE)
         return found
 
-    def of_class(self) -> Int64:
+    def ofclass_of(self) -> Int64:
         """The latest of the same part and direction."""
         row, segment = self.made.by_segment
         place = latest(
-            [self.made.program[row], _class(self.reel)[segment]],
-            [self.program, _class(self.reel)[self.src]],
+            [self.made.program[row], class_of(self.reel)[segment]],
+            [self.program, class_of(self.reel)[self.src]],
             np.searchsorted(row, self.instance),
         )
         return np.where(place >= 0, row[place], NONE)
-
-
-def _class(reel: Reel) -> Int64:
-    """Number of part and direction of each segment; of its own for what lies outside."""
-    kind = reel.part * (int(reel.direction.max(initial=0)) + 1) + reel.direction
-    outside = np.arange(reel.n_segments) >= reel.n_own
-    return np.where(outside, -2 - np.arange(reel.n_segments), kind)
 
 
 def _kept_order(

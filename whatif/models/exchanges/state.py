@@ -36,13 +36,28 @@ def state(shape: RunShape) -> Iterator[Volume]:
         shards = 1 if degrees.zero == 0 else min(held.replicas, degrees.shards)
         outer = held.replicas // shards
         if degrees.zero == 0:
-            yield _gradients(shape, held, CollectiveKind.ALL_REDUCE, held.replicas)
+            yield _whole(shape, held)
             continue
         yield from _sharded(shape, held, shards)
         if outer > 1:
             reduced = _gradients(shape, held, CollectiveKind.ALL_REDUCE, outer)
             size = reduced.size_bytes // shards if reduced.size_bytes > 0 else UNKNOWN
             yield replace(reduced, size_bytes=size)
+
+
+def _whole(shape: RunShape, held: _Held) -> Volume:
+    """Gradients of every step; with local SGD (arXiv:1805.09767) parameters of every Kth."""
+    gradients = _gradients(shape, held, CollectiveKind.ALL_REDUCE, held.replicas)
+    if shape.options.sync_every == 1:
+        return gradients
+    return replace(
+        gradients,
+        size_bytes=bytes_of(held.parameters, shape.elements.parameter),
+        spot=Spot.UPDATED,
+        way=Way.NONE,
+        beside=False,
+        what="parameters of replicas that went apart",
+    )
 
 
 def _gradients(shape: RunShape, held: _Held, kind: CollectiveKind, members: int) -> Volume:
@@ -63,7 +78,10 @@ def _gradients(shape: RunShape, held: _Held, kind: CollectiveKind, members: int)
 
 
 def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
-    """ZeRO: gradients to their shards; parameters back after the update, or before each use."""
+    """ZeRO: gradients to their shards; parameters back after the update, or before each use.
+
+    Those of stages 1 and 2 are back for the first forward (Megatron's overlap of the gather).
+    """
     scatter = _gradients(shape, held, CollectiveKind.REDUCE_SCATTER, shards)
     gather = replace(
         scatter,
@@ -72,12 +90,13 @@ def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
         spot=Spot.UPDATED,
         way=Way.NONE,
         each_micro_batch=False,
-        beside=shape.options.overlap_params and shape.degrees.zero == FULLY_SHARDED,
+        beside=shape.options.overlap_params,
         what="parameters of other shards",
     )
     if shape.degrees.zero < FULLY_SHARDED:
+        early = replace(gather, spot=Spot.PARAMETERS, way=Way.FORWARD)
         yield scatter
-        yield gather
+        yield early if shape.options.overlap_params else replace(gather, beside=False)
         return
     use = replace(gather, spot=Spot.PARAMETERS, each_micro_batch=True)
     yield replace(use, way=Way.FORWARD)

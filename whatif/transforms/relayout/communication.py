@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec.structs import replace as edited
 
+from ingest.errors import ScenarioError
 from replay.graph.arrays import Bool, Int64
 from whatif.models import gloo
 from whatif.models.collectives import model
@@ -28,6 +29,7 @@ from whatif.transforms.relayout.exchanges.resize import resized
 from whatif.transforms.relayout.exchanges.state import state
 from whatif.transforms.relayout.exchanges.units import units_of
 from whatif.transforms.relayout.exchanges.wrapping import without_wrapping
+from whatif.transforms.relayout.offloaded import offloaded
 from whatif.transforms.relayout.parts import Ask, Part
 
 _MEGA = 1e6
@@ -45,7 +47,10 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     """
     if ask.before.degrees == ask.target.degrees and _same_sizes(ask):
         return Part(tape=tape)
+    _refuse_apart(ask)
     ask = _with_parameters(ask, tape)
+    updated = offloaded(tape, ask)
+    tape = updated.tape
     found = changes(ask.before, ask.target)
     along = along_of(tape.graph, ask.described.layout, ask.before)
     links = links_of(tape.graph, ask.context)
@@ -62,16 +67,37 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     return Part(
         tape=inserted(changed, additions),
         assumptions=(
+            *updated.assumptions,
             *_gone_told(leaving, found),
             *own,
             *_come_told(additions),
+            *_every_told(ask),
             *(links.told if additions else ()),
             *kept.assumptions,
             *_models_told(additions, links),
         ),
         known_errors=tuple(dict.fromkeys([*kept.known_errors, *_errors(additions, links)])),
         scaled_ns=kept.scaled_ns,
-        made_ns=made_ns,
+        made_ns=made_ns + updated.made_ns,
+    )
+
+
+def _refuse_apart(ask: Ask) -> None:
+    """Replicas that share state cannot go on for steps by themselves."""
+    if ask.target.options.sync_every > 1 and ask.target.degrees.zero:
+        raise ScenarioError(
+            f"replicas share state (ZeRO stage {ask.target.degrees.zero}): none can train alone",
+            hint="--zero 0 before it gives each its own",
+        )
+
+
+def _every_told(ask: Ask) -> tuple[str, ...]:
+    every = ask.target.options.sync_every
+    if every in {1, ask.before.options.sync_every}:
+        return ()
+    return (
+        f"local SGD: parameters are averaged every {every} steps, behind the optimizer; each step "
+        f"shown has 1/{every} of it. What that does to the training is not asked",
     )
 
 
@@ -127,18 +153,20 @@ def _gone_told(leaving: Bool, found: tuple[Change, ...]) -> tuple[str, ...]:
 
 
 def _come_told(additions: tuple[Insertions, ...]) -> tuple[str, ...]:
-    """One sentence per kind and axis: how many, how large, how long."""
-    told = []
+    """One sentence per axis, kind and size: how many, how large, how long."""
+    found: dict[tuple[str, int, int, str], list[tuple[int, float]]] = {}
     for addition in additions:
-        if not len(addition.after):
-            continue
-        each, ns = addition.size_bytes.mean(), addition.transfer_ns.mean()
-        where = "beside the computation" if addition.beside else "in its way"
-        told.append(
-            f"new: {len(np.unique(addition.key)):,} {addition.name}s of {each / _MEGA:,.3g} MB "
-            f"among {addition.group.size}, {ns / 1e6:,.3g} ms each by the model, {where}"
-        )
-    return tuple(dict.fromkeys(told))
+        if len(addition.after):
+            each = round(float(addition.size_bytes.mean()))
+            where = "beside the computation" if addition.beside else "in its way"
+            key = (addition.name, each, addition.group.size, where)
+            ms = float(addition.transfer_ns.mean()) / _MEGA
+            found.setdefault(key, []).append((len(np.unique(addition.key)), ms))
+    return tuple(
+        f"new: {sum(count for count, _ in alike):,} {name}s of {size / _MEGA:,.3g} MB among "
+        f"{members}, {alike[0][1]:,.3g} ms each by the model, {where}"
+        for (name, size, members, where), alike in found.items()
+    )
 
 
 def _models_told(additions: tuple[Insertions, ...], links: Links) -> tuple[str, ...]:

@@ -5,7 +5,8 @@
 The overhead is that of an empty kernel. What a kernel took longer than the model gives it is slack:
 of kernels that fill the device it follows the ratio (their code reaches less of the roof), of
 smaller ones it is latency and stays, by how much of the device they fill: what moves as much as
-the memory does in `moved.RAMP_S` half fills it, a product by its tiles.
+the memory does in `moved.RAMP_S` half fills it, a product by its tiles. Of a kernel of which
+neither FLOPs nor bytes are known the time itself tells: one as long as that half fills it.
 """
 
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from ingest.vocab import ElementType, KernelClass, TaskKind
 from replay.graph.arrays import Bool, Int8, Int64, TaskGraph
 from replay.graph.work import Float64
 from whatif.models.bound import Bound
-from whatif.models.kernels import attention, moved, products
+from whatif.models.kernels import attention, moved, products, roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.works import BACKWARDS, ratio_bound
+from whatif.models.shape import ContextKind, RunShape
 from whatif.models.transformer.dims import Dims
 from whatif.tape.segments import Tape
 from whatif.transforms.base import free
@@ -106,8 +108,12 @@ class _Kernels:
         self._bound = ask.context.bound
         self._machine = _machine(ask)
         self._scaling = factors.of("scaling").astype(np.int64)
+        self._kernel_class = _classes(graph, task)
         work, row = graph.work, graph.work.rows_of(graph.tasks.slice_id[task])
-        self._bytes: Float64 = _column(work.bytes, row, np.nan)
+        self._flops: Float64 = _column(work.flops, row, np.nan)
+        self._bytes: Float64 = self._moved(
+            graph.tasks.dur_ns[task], _column(work.bytes, row, np.nan)
+        )
         self._dtype: Int8 = _column(work.dtype, row, ElementType.UNKNOWN)
         recorded: Int64 = _column(work.product, row, 0)
         self.product: ProductSizes = product_sizes(factors, recorded, ask.before, sizes)
@@ -126,11 +132,15 @@ class _Kernels:
         ratio = np.maximum(self._after_ns - floor, 1.0) / before
         ratio = np.where(np.isnan(ratio), self._size(), ratio)
         ratio = ratio_bound(ratio, self._bound)
-        new = overhead + self._with_slack(work, np.where(np.isnan(before), work, before), ratio)
+        known = ~np.isnan(before)
+        fill = np.where(known, self._fill, work / (work + 1e9 * moved.RAMP_S))
+        new = overhead + self._with_slack(work, np.where(known, before, 0.0), ratio, fill)
         least = np.minimum(measured_ns, SHORTEST_KERNEL_NS)
         return np.rint(np.maximum(new, least)).astype(np.int64)
 
-    def _with_slack(self, work: Float64, model: Float64, ratio: Float64) -> Float64:
+    def _with_slack(
+        self, work: Float64, model: Float64, ratio: Float64, filled: Float64
+    ) -> Float64:
         slack = np.maximum(work - model, 0.0)
 
         def ended(fill: Float64) -> Float64:
@@ -138,9 +148,9 @@ class _Kernels:
             return stays + (work - stays) * ratio
 
         if self._bound is Bound.NOMINAL:
-            return ended(self._fill)
+            return ended(filled)
         choose = np.minimum if self._bound is Bound.LOW else np.maximum
-        end: Float64 = choose(ended(self._fill**2), ended(self._fill**0.5))
+        end: Float64 = choose(ended(filled**2), ended(filled**0.5))
         return end
 
     def _size(self) -> Float64:
@@ -148,10 +158,18 @@ class _Kernels:
         names = {Bound.NOMINAL: "size", Bound.LOW: "low", Bound.HIGH: "high"}
         return self._factors.of(names[self._bound])
 
+    def _moved(self, measured_ns: Int64, size: Float64) -> Float64:
+        """Bytes, without those that cannot have been moved in the time: of rows picked."""
+        if self._machine is None:
+            return size
+        rate = max(self._machine.cache_bytes_per_s, self._machine.memory_bytes_per_s)
+        return np.where(size <= roofline.NONSENSE * rate * measured_ns / 1e9, size, np.nan)
+
     def _model(self, machine: Machine) -> None:
         self._model_moved(machine)
         self._model_products(machine)
         self._model_cores(machine)
+        self._model_others(machine)
 
     def _model_moved(self, machine: Machine) -> None:
         rows = np.flatnonzero((self._scaling == Scaling.MOVED) & (self._bytes > 0))
@@ -173,18 +191,32 @@ class _Kernels:
                 times[rows] = products.time_ns(_products(sizes[rows]), machine, element)
             self._fill[rows] = _filled(self.product.before[rows], machine)
 
+    def _model_others(self, machine: Machine) -> None:
+        """Products and attention whose sizes are not known, by their FLOPs and bytes."""
+        told = (self._flops > 0) | (self._bytes > 0)
+        rows = np.flatnonzero(np.isnan(self.before_ns) & told & (self._scaling != Scaling.MOVED))
+        kernels = roofline.Kernels(
+            kernel_class=self._kernel_class[rows],
+            dtype=self._dtype[rows],
+            flops=self._flops[rows],
+            bytes=self._bytes[rows],
+            tiles=np.full(len(rows), -1, np.int64),
+        )
+        before = roofline.model_ns(kernels, machine)
+        self.before_ns[rows] = before
+        self._after_ns[rows] = machine.floor_ns + (before - machine.floor_ns) * self._size()[rows]
+        work = before - machine.floor_ns
+        self._fill[rows] = work / (work + 1e9 * moved.RAMP_S)
+
     def _model_cores(self, machine: Machine) -> None:
-        before, after = known_dims(self._ask.before), known_dims(self._ask.target)
+        before, after = _Core.of(self._ask.before), _Core.of(self._ask.target)
         if before is None or after is None:
             return
         for index, where in enumerate(self._factors.where):
-            if self._factors.factors[index].scaling is not Scaling.CORE:
-                continue
-            rows = self._factors.row == index
-            causal = self._ask.before.model.causal
-            for times, dims in ((self.before_ns, before), (self._after_ns, after)):
-                core = _core(dims, where, causal=causal)
-                times[rows] = attention.time_ns(core, machine)[0]
+            if self._factors.factors[index].scaling is Scaling.CORE:
+                rows = self._factors.row == index
+                self.before_ns[rows] = before.time_ns(where, machine)
+                self._after_ns[rows] = after.time_ns(where, machine)
 
 
 def _column(column: NDArray[Any], row: Int64, unknown: float) -> NDArray[Any]:
@@ -212,18 +244,45 @@ def _filled(sizes: Float64, machine: Machine) -> Float64:
     return np.minimum(tiles / (machine.sms or products.USUAL_SMS), 1.0)
 
 
-def _core(dims: Dims, where: Where, *, causal: bool) -> attention.Cores:
-    width = (dims.head_dim + dims.v_head_dim) / 2
-    batch = dims.samples * dims.heads
-    one = np.ones(1)
-    flops = 4 * batch * dims.queries * dims.keys * width * (0.5 if causal else 1.0)
-    return attention.Cores(
-        queries=one * dims.queries,
-        keys=one * dims.keys,
-        width=one * width,
-        batch=one * batch,
-        flops=one * flops,
-        bytes=np.zeros(1),
-        causal=np.array([causal]),
-        backward=np.array([where.direction in BACKWARDS]),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Core:
+    """Attention of one layer and micro-batch on a rank."""
+
+    dims: Dims
+    causal: bool
+    rounds: int
+    """Kernels, one per block of keys that comes round a ring."""
+    gathered: int
+    """Context ranks whose queries a rank has while it has a part of the heads."""
+
+    @classmethod
+    def of(cls, shape: RunShape) -> "_Core | None":
+        """None where model or batch are not known."""
+        dims, degrees = known_dims(shape), shape.degrees
+        if dims is None:
+            return None
+        ring = degrees.cp_kind is ContextKind.RING
+        return cls(
+            dims=dims,
+            causal=shape.model.causal,
+            rounds=degrees.cp if ring else 1,
+            gathered=1 if ring else degrees.cp,
+        )
+
+    def time_ns(self, where: Where, machine: Machine) -> float:
+        """Of all rounds: the first with a rank's own keys under the mask, whole blocks after it."""
+        dims, one = self.dims, np.ones(self.rounds)
+        width = (dims.head_dim + dims.v_head_dim) / 2
+        batch = dims.samples * dims.heads
+        flops = 4 * batch * dims.queries * dims.keys * width * (0.5 if self.causal else 1.0)
+        core = attention.Cores(
+            queries=one * dims.queries * self.gathered,
+            keys=one * dims.keys / self.rounds,
+            width=one * width,
+            batch=one * batch / self.gathered,
+            flops=one * flops / self.rounds,
+            bytes=np.zeros(self.rounds),
+            causal=self.causal & (np.arange(self.rounds) == 0),
+            backward=np.full(self.rounds, where.direction in BACKWARDS),
+        )
+        return float(attention.time_ns(core, machine).sum())

@@ -11,6 +11,7 @@ from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels
+from whatif.models.bound import Bound
 from whatif.models.exchanges.volume import Along
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import (
@@ -22,6 +23,7 @@ from whatif.models.shape import (
     Options,
     RunShape,
 )
+from whatif.models.transformer.parameters import total_parameters
 from whatif.models.volumes import calls_per_step, volumes
 from whatif.parallelism import layout_of
 from whatif.tape.cut import cut
@@ -160,7 +162,7 @@ def test_sums_of_a_layer_hold_up_its_stream() -> None:
     added_us = part.made_ns / US
     assert added_us > 0
     assert _end_us(part.tape.graph) == pytest.approx(
-        _end_us(tape.graph) + added_us + LAUNCH_NS / US
+        _end_us(tape.graph) + added_us + LAUNCH_NS[Bound.NOMINAL] / US
     )
 
 
@@ -281,3 +283,40 @@ def test_sizes_that_nothing_tells_are_not_guessed() -> None:
         _made(nothing)
     with pytest.raises(ScenarioError, match="not told"):
         _made(edited(nothing, degrees=Degrees(dp=2)))
+
+
+def test_local_sgd_averages_parameters_behind_the_optimizer() -> None:
+    """Every fourth step: a quarter of the bytes in each, nothing beside backward any more."""
+    target = edited(_shape(dp=2), options=Options(sync_every=4))
+    tape, part = _made(target, ranks=(0, 1))
+    new = slice(len(tape.graph.collectives.kind), None)
+    whole = sum(_expected(_shape(dp=2), Along.REPLICAS)[CollectiveKind.ALL_REDUCE])
+    found = part.tape.graph.collectives.size_bytes[new].sum()
+    assert found == pytest.approx(whole / 4, rel=1e-6)
+    graph = part.tape.graph
+    transfer = np.flatnonzero(graph.tasks.kind == TaskKind.TRANSFER)[2 * 2 :]
+    (optimizer, _) = np.flatnonzero(
+        (part.tape.labels.part == Part.OPTIMIZER) & (graph.tasks.kind == TaskKind.KERNEL)
+    )
+    ends_ns = replay(graph).start_ns[optimizer] + graph.tasks.dur_ns[optimizer]
+    assert (replay(graph).start_ns[transfer] >= ends_ns).all()
+
+
+def test_shards_cannot_train_apart() -> None:
+    """State that is shared is needed in every step."""
+    with pytest.raises(ScenarioError, match="share state"):
+        _made(edited(_shape(dp=2, zero=1), options=Options(sync_every=4)), ranks=(0, 1))
+
+
+def test_an_offloaded_optimizer_takes_what_host_and_copies_take() -> None:
+    """A quarter of a nanosecond per parameter, and two bytes of each over PCIe."""
+    target = edited(_shape(), options=Options(offload=True))
+    tape, part = _made(target)
+    parameters = total_parameters(MODEL)
+    pcie = known(tape.graph, Context()).links.pcie_bytes_per_s
+    expected = parameters * 0.25 + 2 * parameters * 1e9 / pcie
+    (optimizer,) = np.flatnonzero(
+        (part.tape.labels.part == Part.OPTIMIZER) & (part.tape.graph.tasks.kind == TaskKind.KERNEL)
+    )
+    assert part.tape.graph.tasks.dur_ns[optimizer] == pytest.approx(expected)
+    assert part.made_ns == part.tape.graph.tasks.dur_ns[optimizer]

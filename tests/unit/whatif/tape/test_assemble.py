@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.errors import ScenarioError
 from ingest.vocab import EdgeKind, LaneKind, TaskKind
 from replay.engine.run import replay
-from replay.graph.arrays import TaskGraph
+from replay.graph.arrays import NONE, TaskGraph
 from replay.results.metrics import step_times
 from tests.replayed import Replayed, read
-from tests.unit.whatif.tape.layered import CALL_NS, again, rows_of, step_ns, training
+from tests.unit.whatif.tape.layered import CALL_NS, Labelled, again, rows_of, step_ns, training
 from whatif.description.labels import Labels, Part, Pass, unlabelled
 from whatif.tape.assemble import assemble, original
 from whatif.tape.cut import cut
@@ -103,7 +104,6 @@ def test_any_labels_leave_the_replay_as_it_was(
 def test_what_was_put_together_can_be_cut_and_put_together_again() -> None:
     graph, labels = training(ranks=(0, 1)).built()
     first = again(cut(graph, labels)).tape
-    _replays_the_same(first.graph, again(first)) if first.graph.origin is None else None
     second = again(first).tape
     third = again(cut(first.graph, first.labels)).tape
     for tape in (second, third):
@@ -241,19 +241,43 @@ def test_order_between_new_neighbours_has_the_lag_of_the_run() -> None:
     assert order.sum() == 2 * on_thread.sum() + 2
 
 
-def test_crumbs_make_no_segments() -> None:
-    run = training(n_layers=2, steps=1)
-    graph, labels = run.built()
-    whole = len(cut(graph, labels).segments)
-    part = labels.part.copy()
-    calls = np.flatnonzero(graph.tasks.kind == TaskKind.HOST_CALL)
-    part[calls[1]] = Part.OTHER  # issues a kernel: no crumb
-    noisy = Labels(
-        part=part,
-        direction=labels.direction,
-        layer=labels.layer,
-        micro_batch=labels.micro_batch,
-        place=labels.place,
-    )
-    assert whole == 5
-    assert len(cut(graph, noisy).segments) == 5
+def test_orders_in_which_ranks_wait_for_each_other_are_refused() -> None:
+    tape = training(ranks=(0, 1), n_layers=2, steps=1).tape()
+    first, second = original(tape)
+    with pytest.raises(ScenarioError, match="wait for each other"):
+        assemble(tape, [rows_of(first, [0, 1, 3, 2, 4]), second], world_size=2)
+
+
+def test_what_waited_for_all_of_a_lane_waits_for_all_that_it_has_now() -> None:
+    run = Labelled.new()
+    run.at(Part.LAYER, Pass.FORWARD, 0, 0)
+    run.kernel(0, 5_000)
+    run.at(Part.OPTIMIZER)
+    wait = run.builder.call(0, "cudaStreamSynchronize", 0)
+    run.builder.edge(1, wait, 300, kind=EdgeKind.HOST_SYNC)
+    run.kernel(0, 1_000)
+    tape = run.tape()
+    (program,) = original(tape)
+    graph = assemble(tape, [rows_of(program, [0, 0, 0, 1])], world_size=1).tape.graph
+    waits = np.flatnonzero(graph.edges.kind == EdgeKind.HOST_SYNC)
+    kernels = np.flatnonzero(graph.tasks.kind == TaskKind.KERNEL)
+    assert graph.edges.src[waits].tolist() == [kernels[2]]
+    assert step_ns(graph) == [CALL_NS + 3 * 5_000 + 300 + CALL_NS + 1_000]
+
+
+def test_a_counterpart_in_another_segment_is_at_the_same_turn_of_the_lane() -> None:
+    run = Labelled.new()
+    for layer in (0, 1):
+        run.at(Part.LAYER, Pass.FORWARD, layer, 0)
+        for _ in range(3 + layer):
+            run.kernel(0, 1_000)
+    run.at(Part.HEAD, Pass.FORWARD, NONE, 0)
+    run.kernel(0, 500, stream=9)
+    head = run.builder.last_of_lane[run.builder.stream(0, 9)]
+    run.builder.edge(1, head, kind=EdgeKind.EVENT_WAIT)  # the first kernel of layer 0
+    run.builder.edge(11, head, kind=EdgeKind.EVENT_WAIT)  # the third of layer 1
+    tape = run.tape()
+    (program,) = original(tape)
+    graph = assemble(tape, [rows_of(program, [0, 2])], world_size=1).tape.graph
+    waits = np.flatnonzero(graph.edges.kind == EdgeKind.EVENT_WAIT)
+    assert sorted(graph.edges.src[waits].tolist()) == [1, 3]  # of the three that there are

@@ -108,6 +108,7 @@ def changes(before: RunShape, after: RunShape) -> tuple[Change, ...]:
 
 def _changes(before: RunShape, after: RunShape) -> Iterator[Change]:
     other_state = _state_kind(before) != _state_kind(after)
+    other_state |= before.options.sync_every != after.options.sync_every
     for along in AXES:
         sizes = members(before, along), members(after, along)
         replaced = {
