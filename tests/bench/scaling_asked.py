@@ -83,15 +83,15 @@ def flags_of(base: RunShape, target: RunShape) -> tuple[Transform, ...]:
             after.pp > 1 and target.options.schedule != base.options.schedule,
             lambda: PipelineSchedule(name=target.options.schedule),
         ),
+        (
+            target.batch.micro_batches != base.batch.micro_batches,
+            lambda: GradAccum(micro_batches=target.batch.micro_batches),
+        ),
         (after.dp != before.dp, lambda: Replicas(replicas=after.dp)),
         (after.ep != before.ep, lambda: ExpertParallel(degree=after.ep)),
         (
             (after.zero, after.shard) != (before.zero, before.shard),
             lambda: Zero(stage=after.zero, shard=after.shard),
-        ),
-        (
-            target.batch.micro_batches != base.batch.micro_batches,
-            lambda: GradAccum(micro_batches=target.batch.micro_batches),
         ),
     )
     return tuple(make() for differs, make in pairs if differs)

@@ -119,6 +119,7 @@ OPTIONS |= {
     "plan": OPTIONS["check"]
     | {"--gpus", "--gpu", "--nodes-of", "--global-batch", "--top", "--max-tp", "--max-pp"}
     | {"--max-cp", "--describe", "--base-gpu", "--base-net", "--hardware", "--html"},
+    "synth": {"--output", "--ranks", "--json"},
     "describe": OPTIONS["check"] - {"--unprofiled-step"} | {"--describe", "--yaml"},
     "serve": MANY - {"--format", "--json"} | {"--port", "--no-open"},
     "diff": OPTIONS["check"] - {"--unprofiled-step"}

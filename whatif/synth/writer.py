@@ -32,8 +32,6 @@ class Writer:
         """Where the operators that come belong."""
         self._made: dict[Within, dict[Place | None, tuple[int, int]]] = {}
         """Sequence number and thread of the last forward operator of each place (None: of all)."""
-        self._began: dict[Within, tuple[int, int]] = {}
-        """The same of the first forward operator."""
 
     def kernel(self, operator: Operator) -> None:
         """An operator with its kernel, on the compute stream."""
@@ -53,7 +51,6 @@ class Writer:
         if is_forward:
             thread = _THREAD_NUMBER[Thread.MAIN if direction is Pass.FORWARD else Thread.AUTOGRAD]
             made[operator.work.place] = made[None] = (self._sequence, thread)
-            self._began.setdefault(self.within, (self._sequence, thread))
             with self.operators(operator.names, numbered | arguments(operator)):
                 self.script.launch(operator.kernel)
             return
@@ -109,11 +106,9 @@ class Writer:
             self._sum_ns = self._fixed_ns = 0.0
 
     def checkpoint(self, *, is_used: bool) -> "Rows":
-        """The engine's node that computes activations again, numbered as their first operator."""
+        """The engine's node that computes activations again."""
         node = "CheckpointFunctionBackward"
-        sequence, thread = self._began.get(self.within, (self._sequence, 1))
-        args: dict[str, object] = {"Sequence number": sequence, "Fwd thread id": thread}
-        return self.operators((EVALUATE + node, node) if is_used else (), args)
+        return self.operators((EVALUATE + node, node) if is_used else (), {})
 
     def operators(self, names: Iterable[str], args: dict[str, object]) -> "Rows":
         """Operators inside each other, as a context."""
