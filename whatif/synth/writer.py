@@ -32,6 +32,8 @@ class Writer:
         """Where the operators that come belong."""
         self._made: dict[Within, dict[Place | None, tuple[int, int]]] = {}
         """Sequence number and thread of the last forward operator of each place (None: of all)."""
+        self._began: dict[Within, tuple[int, int]] = {}
+        """The same of the first forward operator."""
 
     def kernel(self, operator: Operator) -> None:
         """An operator with its kernel, on the compute stream."""
@@ -51,6 +53,7 @@ class Writer:
         if is_forward:
             thread = _THREAD_NUMBER[Thread.MAIN if direction is Pass.FORWARD else Thread.AUTOGRAD]
             made[operator.work.place] = made[None] = (self._sequence, thread)
+            self._began.setdefault(self.within, (self._sequence, thread))
             with self.operators(operator.names, numbered | arguments(operator)):
                 self.script.launch(operator.kernel)
             return
@@ -106,9 +109,11 @@ class Writer:
             self._sum_ns = self._fixed_ns = 0.0
 
     def checkpoint(self, *, is_used: bool) -> "Rows":
-        """The engine's node that computes activations again."""
+        """The engine's node that computes activations again, numbered as their first operator."""
         node = "CheckpointFunctionBackward"
-        return self.operators((EVALUATE + node, node) if is_used else (), {})
+        sequence, thread = self._began.get(self.within, (self._sequence, 1))
+        args: dict[str, object] = {"Sequence number": sequence, "Fwd thread id": thread}
+        return self.operators((EVALUATE + node, node) if is_used else (), args)
 
     def operators(self, names: Iterable[str], args: dict[str, object]) -> "Rows":
         """Operators inside each other, as a context."""
