@@ -34,7 +34,13 @@ def plan(
         typer.Option(metavar="N", min=1, help="Samples of a step of the whole job."),
     ] = None,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, max=MOST_TOP, help="Layouts that are replayed.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MOST_TOP,
+            help="Layouts that are replayed, of each number of GPUs.",
+        ),
     ] = 10,
     max_tp: Annotated[
         int | None,

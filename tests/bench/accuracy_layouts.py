@@ -125,6 +125,8 @@ def _pair(
 
 
 PAIRS = (*_ranks(), *_sharding(), *_stages(), *_batch(), *_tensor())
+REPLICAS = ("2 to 4", "4 to 2", "2 or 4")
+"""Kinds of pairs whose run has several replicas and gets another number of them."""
 ASKED = "tensor"
 """Pairs whose kind holds this word are shown beside those that the median is asked of."""
 
@@ -254,6 +256,9 @@ def _summaries(rows: list[Judged]) -> Iterator[str]:
     asked = [row for row in rows if ASKED not in row.pair.kind]
     if asked:
         yield f"- **all but tensor ranks: {_summary(asked)}**"
+    harder = [row for row in asked if not row.pair.kind.startswith(REPLICAS)]
+    if harder and len(harder) < len(asked):
+        yield f"- of them without runs of several replicas that get others: {_summary(harder)}"
     for kind in dict.fromkeys(row.pair.kind for row in rows):
         yield f"- {kind}: {_summary([row for row in rows if row.pair.kind == kind])}"
 

@@ -8,7 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ingest.errors import ScenarioError
 from tests.cli.calls import Run
+from whatif.models.shape import ModelShape, RunShape
+from whatif.plan.plan import require_model
 from whatif.report.schemas import schema_of
 
 SAMPLE = "sample_traces/ddp8_h100"
@@ -88,8 +91,23 @@ def test_what_cannot_be_planned_is_refused(
     assert message in outcome.err
 
 
-def test_a_run_whose_model_is_not_told_asks_for_a_description(run: Run) -> None:
-    outcome = run("plan", "sample_traces/tiny/stream_overlap.json", "--gpus", "8")
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        ("sample_traces/gloo2_cpu", "no GPU rows in this trace"),
+        ("sample_traces/tiny/stream_overlap.json", "a plan is for training, and this run is none"),
+    ],
+)
+def test_a_run_that_tells_no_training_on_gpus_is_refused(
+    run: Run, trace: str, message: str
+) -> None:
+    outcome = run("plan", trace, "--gpus", "8")
     assert outcome.code == 4
-    assert "a plan needs the sizes of the model, and the trace does not tell" in outcome.err
-    assert "--describe run.yaml" in outcome.err
+    assert message in outcome.err
+
+
+def test_a_model_that_is_not_told_asks_for_a_description() -> None:
+    shape = RunShape(model=ModelShape(layers=8, hidden=512, heads=8, ffn=2048))
+    with pytest.raises(ScenarioError, match="does not tell vocab, samples, sequence") as caught:
+        require_model(shape)
+    assert "--describe run.yaml" in caught.value.hint

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.errors import ScenarioError, UserError
+from ingest.vocab import TaskKind
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
-from whatif.description.described import Described
+from whatif.description.described import Described, Kind
 from whatif.models.bound import Bound
 from whatif.models.hardware import require
 from whatif.models.kernels.machine import Machine, machine_of
@@ -49,7 +50,7 @@ class Asked:
     most_pp: int | None = None
     most_cp: int | None = None
     top: int = 10
-    """Layouts that are replayed."""
+    """Layouts that are replayed, of each number of GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,8 @@ def plan(
         ScenarioError: model, batch or machine are not known, or no layout fits.
     """
     base = described.shape
-    _require_model(base)
+    _require_training(graph, described)
+    require_model(base)
     context = known(graph, Context(recorded=recorded))
     anchor, machine, now, notes = _machines(graph, baseline, described, asked, context)
     node = asked.node or now.places.domain_gpus
@@ -118,7 +120,11 @@ def plan(
     )
     if not found.ranked:
         raise _none_fits(found, machine)
-    chosen = _varied(found.ranked, base, asked.top)
+    chosen = [
+        one
+        for gpus in asked.gpus
+        for one in _varied([each for each in found.ranked if each.gpus == gpus], base, asked.top)
+    ]
     ends = {
         bound: Times(machine, now.links, node, anchor.levels, bound)
         for bound in (Bound.LOW, Bound.HIGH)
@@ -139,7 +145,26 @@ def plan(
     )
 
 
-def _require_model(shape: RunShape) -> None:
+def _require_training(graph: TaskGraph, described: Described) -> None:
+    """Refuse a run that tells nothing of steps on GPUs.
+
+    Raises:
+        ScenarioError: it has no kernels, or no backward.
+    """
+    if not (graph.tasks.kind == TaskKind.KERNEL).any():
+        raise ScenarioError(
+            "no GPU rows in this trace: a plan scales measured kernels",
+            hint="record a step on GPUs; docs/recording.md has how",
+        )
+    if described.kind is not Kind.TRAINING:
+        why = next((one.evidence for one in described.findings if one.what == "kind"), "")
+        raise ScenarioError(
+            f"a plan is for training, and this run is none: {why}",
+            hint="replay describe TRACE shows what is told of it",
+        )
+
+
+def require_model(shape: RunShape) -> None:
     """Refuse a run of which too little is known.
 
     Raises:

@@ -17,9 +17,6 @@ from whatif.report.page.single import SinglePage, single_page
 from whatif.report.plan import PlanAnswer
 from whatif.report.run_facts import head
 
-ROLES = ("compute", "attention", "host", "memcpy", "elementwise", "normalisation")
-"""Colours of the numbers of GPUs, one after the other."""
-
 
 def plan_page(answer: PlanAnswer, title: str) -> str:
     """The page."""
@@ -68,7 +65,6 @@ def _front(answer: PlanAnswer) -> Iterator[Block]:
     """Time, GPUs and memory of the layouts that none beats in all three."""
     if not answer.front:
         return
-    role = {gpus: ROLES[at % len(ROLES)] for at, gpus in enumerate(sorted(set(answer.gpus)))}
     yield Scatter(
         key="plan.front",
         title="Step, GPUs and memory",
@@ -81,7 +77,7 @@ def _front(answer: PlanAnswer) -> Iterator[Block]:
         dots=tuple(
             Dot(
                 name=f"{one.gpus:,} GPUs, {one.words}",
-                role=role.get(one.gpus, "other"),
+                role=f"{one.gpus:,} GPUs",
                 x=float(one.step_ns),
                 y=float(one.memory_bytes),
                 weight=float(one.gpus),

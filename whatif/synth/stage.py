@@ -73,6 +73,8 @@ class Stage:
         """Part, layer and micro-batch of the operators that come."""
         self._made: dict[tuple[Part, int, int], dict[Place | None, tuple[int, int]]] = {}
         """Sequence number and thread of the last forward operator of each place (None: of all)."""
+        self._began: dict[tuple[Part, int, int], tuple[int, int]] = {}
+        """The same of the first forward operator."""
         self._sums: dict[tuple[int, Way], tuple[float, float]] = {}
         self._pieces = [plan.pieces(stage, chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
         layers = [p.layer for pieces in self._pieces for p in pieces if p.part is Part.LAYER]
@@ -137,7 +139,9 @@ class Stage:
             self._within = (piece.part, piece.layer, turn.micro_batch)
             if has_input:
                 self._gathering(piece, later, Way.BACKWARD, is_first=True)
-                self._line(self._plan.recompute(piece, self._number(piece)), piece, Way.FORWARD)
+                again = self._plan.recompute(piece, self._number(piece))
+                with self._checkpoint(is_used=bool(again)):
+                    self._line(again, piece, Way.FORWARD)
             self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
             if has_weight:
                 self._gradients(piece, is_last=is_last)
@@ -442,6 +446,7 @@ class Stage:
         if is_forward:
             thread = _THREAD_NUMBER[Thread.MAIN if direction is Pass.FORWARD else Thread.AUTOGRAD]
             made[operator.work.place] = made[None] = (self._sequence, thread)
+            self._began.setdefault(self._within, (self._sequence, thread))
             with self._operators(operator.names, numbered | arguments(operator)):
                 self.script.launch(operator.kernel)
             return
@@ -454,6 +459,13 @@ class Stage:
             self.script.launch(operator.kernel)
 
     # Rows
+
+    def _checkpoint(self, *, is_used: bool) -> "_Nested":
+        """The engine's node that computes activations again, numbered as their first operator."""
+        node = "CheckpointFunctionBackward"
+        names = () if self._brief or not is_used else (EVALUATE + node, node)
+        sequence, thread = self._began.get(self._within, (self._sequence, 1))
+        return self._operators(names, {"Sequence number": sequence, "Fwd thread id": thread})
 
     def _operators(self, names: Iterable[str], args: dict[str, object]) -> "_Nested":
         return _Nested(self.script, tuple(names), args)

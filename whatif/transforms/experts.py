@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
+from ingest.errors import ScenarioError, UsageError
 from replay.graph.arrays import TaskGraph
 from whatif.models.shape import RunShape
 from whatif.transforms.base import Applied, Context
@@ -38,6 +38,7 @@ class Imbalance(
         return relayout(graph, context, self._edit, self._label)
 
     def _edit(self, target: RunShape) -> RunShape:
+        _need_experts(target)
         return replace(target, options=replace(target.options, imbalance=self.factor))
 
     def _label(self, before: RunShape, _: RunShape) -> str:
@@ -70,7 +71,16 @@ class Capacity(
         return relayout(graph, context, self._edit, self._label)
 
     def _edit(self, target: RunShape) -> RunShape:
+        _need_experts(target)
         return replace(target, options=replace(target.options, capacity=self.factor))
 
     def _label(self, _: RunShape, __: RunShape) -> str:
         return f"capacity of an expert {self.factor:g}"
+
+
+def _need_experts(target: RunShape) -> None:
+    if target.model.experts is None:
+        raise ScenarioError(
+            "no experts were found in the layers of this run",
+            hint="--describe FILE with model: {experts: N, top_k: K} says them",
+        )

@@ -20,7 +20,7 @@ from whatif.report.charts.frame import (
     plot,
     stretched,
 )
-from whatif.report.charts.palette import ALIASES, ROLES, mark
+from whatif.report.charts.palette import ALIASES, ROLES, mark, marks
 from whatif.report.charts.scale import Scale, around
 from whatif.report.charts.svg import element, per_cent, title
 
@@ -41,17 +41,18 @@ def draw(block: Scatter) -> Drawing:
         return Drawing(picture=Markup(), remark="Nothing was recorded for this chart.")
     across, up = _scales(block, dots)
     heaviest = sorted(dots, key=lambda dot: -dot.weight)
+    classes = _classes(dots)
     drawn = [
         axis_across(across, block.x_unit, HEIGHT_PX, name=block.x_name),
         axis_up(up, block.y_unit, HEIGHT_PX),
         stretched(*(_roof(roof, across, up, at) for at, roof in enumerate(block.roofs))),
-        *(_dot(block, dot, (across, up), heaviest[0].weight) for dot in heaviest),
+        *(_dot(block, dot, (across, up), heaviest[0].weight, classes) for dot in heaviest),
         *_numbers(heaviest[:NUMBERED], across, up),
     ]
     frame = Frame(height=HEIGHT_PX, left=left_for(up, block.y_unit), right=20, top=14, bottom=38)
     return Drawing(
         picture=plot(frame, block.about, *drawn),
-        legend=legend([*_roles(dots), *_roofs(block.roofs)]),
+        legend=legend([*_roles(dots, classes), *_roofs(block.roofs)]),
         notes=tuple(_told(block, dot) for dot in heaviest[:NUMBERED]),
         remark=_remark(block, hidden),
     )
@@ -98,7 +99,21 @@ def _beyond(scale: Scale, value: float) -> float:
     return (wide.share(least) - start) / (end - start)
 
 
-def _dot(block: Scatter, dot: Dot, scales: tuple[Scale, Scale], most: float) -> Markup:
+def _classes(dots: Sequence[Dot]) -> dict[str, str]:
+    """Class of the style sheet by role; groups that are no roles get colours one after another."""
+    names = list(dict.fromkeys(dot.role for dot in dots))
+    if any(ALIASES.get(name, name) in ROLES for name in names):
+        return {name: mark(name) for name in names}
+    return dict(zip(names, marks(names), strict=True))
+
+
+def _dot(
+    block: Scatter,
+    dot: Dot,
+    scales: tuple[Scale, Scale],
+    most: float,
+    classes: dict[str, str],
+) -> Markup:
     across, up = scales
     return element(
         "circle",
@@ -106,7 +121,7 @@ def _dot(block: Scatter, dot: Dot, scales: tuple[Scale, Scale], most: float) -> 
         cx=per_cent(across.share(dot.x)),
         cy=(1 - up.share(dot.y)) * HEIGHT_PX,
         r=_radius(dot, most),
-        class_=f"{mark(dot.role)} fill dot",
+        class_=f"{classes[dot.role]} fill dot",
     )
 
 
@@ -129,9 +144,11 @@ def _numbers(dots: Sequence[Dot], across: Scale, up: Scale) -> Iterator[Markup]:
         yield numbered(number, per_cent(across.share(dot.x)), y + 4, beside_px=aside)
 
 
-def _roles(dots: Sequence[Dot]) -> list[Key]:
+def _roles(dots: Sequence[Dot], classes: dict[str, str]) -> list[Key]:
     names = dict.fromkeys(ALIASES.get(dot.role, dot.role) for dot in dots)
     known = [name for name in names if name in ROLES]
+    if not known:
+        return [Key(name=name, mark=classes[name]) for name in classes]
     keys = [Key(name=name, mark=mark(name)) for name in known if name != "other"]
     rest = [name for name in names if name not in ROLES or name == "other"]
     return [*keys, *([Key(name=", ".join(rest), mark="c-other")] if rest else [])]

@@ -23,6 +23,7 @@ from whatif.models.bound import Bound
 from whatif.models.kernels import attention, moved, products, roofline
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.kernels.works import BACKWARDS, ratio_bound
+from whatif.models.shape import ContextKind, RunShape
 from whatif.models.transformer.dims import Dims
 from whatif.tape.segments import Tape
 from whatif.transforms.base import free
@@ -208,17 +209,14 @@ class _Kernels:
         self._fill[rows] = work / (work + 1e9 * moved.RAMP_S)
 
     def _model_cores(self, machine: Machine) -> None:
-        before, after = known_dims(self._ask.before), known_dims(self._ask.target)
+        before, after = _Core.of(self._ask.before), _Core.of(self._ask.target)
         if before is None or after is None:
             return
         for index, where in enumerate(self._factors.where):
-            if self._factors.factors[index].scaling is not Scaling.CORE:
-                continue
-            rows = self._factors.row == index
-            causal = self._ask.before.model.causal
-            for times, dims in ((self.before_ns, before), (self._after_ns, after)):
-                core = _core(dims, where, causal=causal)
-                times[rows] = attention.time_ns(core, machine)[0]
+            if self._factors.factors[index].scaling is Scaling.CORE:
+                rows = self._factors.row == index
+                self.before_ns[rows] = before.time_ns(where, machine)
+                self._after_ns[rows] = after.time_ns(where, machine)
 
 
 def _column(column: NDArray[Any], row: Int64, unknown: float) -> NDArray[Any]:
@@ -246,18 +244,45 @@ def _filled(sizes: Float64, machine: Machine) -> Float64:
     return np.minimum(tiles / (machine.sms or products.USUAL_SMS), 1.0)
 
 
-def _core(dims: Dims, where: Where, *, causal: bool) -> attention.Cores:
-    width = (dims.head_dim + dims.v_head_dim) / 2
-    batch = dims.samples * dims.heads
-    one = np.ones(1)
-    flops = 4 * batch * dims.queries * dims.keys * width * (0.5 if causal else 1.0)
-    return attention.Cores(
-        queries=one * dims.queries,
-        keys=one * dims.keys,
-        width=one * width,
-        batch=one * batch,
-        flops=one * flops,
-        bytes=np.zeros(1),
-        causal=np.array([causal]),
-        backward=np.array([where.direction in BACKWARDS]),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Core:
+    """Attention of one layer and micro-batch on a rank."""
+
+    dims: Dims
+    causal: bool
+    rounds: int
+    """Kernels, one per block of keys that comes round a ring."""
+    gathered: int
+    """Context ranks whose queries a rank has while it has a part of the heads."""
+
+    @classmethod
+    def of(cls, shape: RunShape) -> "_Core | None":
+        """None where model or batch are not known."""
+        dims, degrees = known_dims(shape), shape.degrees
+        if dims is None:
+            return None
+        ring = degrees.cp_kind is ContextKind.RING
+        return cls(
+            dims=dims,
+            causal=shape.model.causal,
+            rounds=degrees.cp if ring else 1,
+            gathered=1 if ring else degrees.cp,
+        )
+
+    def time_ns(self, where: Where, machine: Machine) -> float:
+        """Of all rounds: the first with a rank's own keys under the mask, whole blocks after it."""
+        dims, one = self.dims, np.ones(self.rounds)
+        width = (dims.head_dim + dims.v_head_dim) / 2
+        batch = dims.samples * dims.heads
+        flops = 4 * batch * dims.queries * dims.keys * width * (0.5 if self.causal else 1.0)
+        core = attention.Cores(
+            queries=one * dims.queries * self.gathered,
+            keys=one * dims.keys / self.rounds,
+            width=one * width,
+            batch=one * batch / self.gathered,
+            flops=one * flops / self.rounds,
+            bytes=np.zeros(self.rounds),
+            causal=self.causal & (np.arange(self.rounds) == 0),
+            backward=np.full(self.rounds, where.direction in BACKWARDS),
+        )
+        return float(attention.time_ns(core, machine).sum())

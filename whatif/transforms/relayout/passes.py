@@ -36,8 +36,10 @@ class Recorded:
     micro_batches: int = 1
     sides: frozenset[bool] = frozenset()
     """Whether forward (False) and backward (True) were seen."""
+    asked: int = 0
+    """Passes of layers that were asked for."""
     missing: int = 0
-    """Passes that were asked for and that no rank recorded."""
+    """Of these, that no rank recorded."""
 
     @property
     def steps(self) -> list[int]:
@@ -52,12 +54,14 @@ class Recorded:
         Of another micro-batch of the step, else, of layers, of another step: embedding and head
         that are not told apart lie in what is beside them.
         """
+        wanted = part is Part.LAYER and backward in self.sides
+        self.asked += wanted
         for at in (step, *self.steps) if part is Part.LAYER else (step,):
             for other in (micro_batch, *range(self.micro_batches)):
                 found = self.units[at].get((part, backward, layer, other))
                 if found:
                     return found
-        self.missing += part is Part.LAYER and backward in self.sides
+        self.missing += wanted
         return []
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ingest.errors import ScenarioError
 from whatif.models.pipeline import PassTimes, Pipeline, bubble_frac, partition, turns
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
@@ -59,7 +60,22 @@ def written(tape: Tape, ask: Ask, columns: Sequence[Column]) -> tuple[tuple[Prog
         for stage in range(plan.pipeline.stages)
     )
     missing = sum(passes[source].missing for source in set(sources))
+    _refuse_missing(missing, sum(passes[source].asked for source in set(sources)))
     return programs, (*odd, *_told(ask, plan, missing))
+
+
+MOST_MISSING_FRAC = 0.1
+"""Of the passes of layers: with more of them missing, what is left is not that run."""
+
+
+def _refuse_missing(missing: int, asked: int) -> None:
+    if missing > MOST_MISSING_FRAC * asked:
+        raise ScenarioError(
+            f"{missing:,} of {asked:,} passes of layers cannot be cut out of this run: the host "
+            "does not launch them one by one (a graph of kernels launches many), or they were not "
+            "told apart",
+            hint="a trace without CUDA graphs, with record_shapes=True and with_modules=True",
+        )
 
 
 def stage_layers(ask: Ask) -> tuple[tuple[tuple[int, ...], ...], ...]:

@@ -52,7 +52,7 @@ def refuse(graph: TaskGraph, described: Described, target: RunShape) -> tuple[st
     _refuse_other_kind(described, before, after)
     _refuse_other_world(described)
     _refuse_unknown(graph, described.labels, before, after)
-    _refuse_indivisible(after)
+    _refuse_indivisible(before, after)
     check(pipeline_of(target))
     return tuple(_unusual(after)) + described.doubts
 
@@ -127,19 +127,22 @@ def _frac(graph: TaskGraph, part: Bool, whole: Bool) -> float:
     return float(dur_ns[part].sum()) / max(float(dur_ns[whole].sum()), 1.0)
 
 
-def _refuse_indivisible(after: RunShape) -> None:
+def _refuse_indivisible(before: RunShape, after: RunShape) -> None:
+    """Of what changes; the recorded layout was possible."""
     model, degrees, batch = after.model, after.degrees, after.batch
-    for what, whole, over, name in (
-        ("attention heads", model.heads, degrees.tp, "tensor-parallel ranks"),
-        ("tokens of a sample", batch.sequence, degrees.cp, "context-parallel ranks"),
-        ("experts", model.experts, degrees.ep, "expert-parallel ranks"),
+    old = before.degrees
+    for what, whole, over, was, name in (
+        ("attention heads", model.heads, degrees.tp, old.tp, "tensor-parallel ranks"),
+        ("tokens of a sample", batch.sequence, degrees.cp, old.cp, "context-parallel ranks"),
+        ("experts", model.experts, degrees.ep, old.ep, "expert-parallel ranks"),
     ):
-        if whole is not None and whole % over:
+        if over != was and whole is not None and whole % over:
             near = max(n for n in range(1, over + 1) if whole % n == 0)
             raise ScenarioError(
                 f"{whole:,} {what} do not divide over {over:,} {name}", hint=f"{near} do"
             )
-    _refuse_experts(after)
+    if degrees.ep not in (old.ep, 1):
+        _refuse_experts(after)
     if degrees.shard is not None and degrees.dp % degrees.shard:
         raise ScenarioError(
             f"{degrees.dp} replicas do not divide into groups of {degrees.shard} that share state",
@@ -149,8 +152,6 @@ def _refuse_indivisible(after: RunShape) -> None:
 
 def _refuse_experts(after: RunShape) -> None:
     degrees = after.degrees
-    if degrees.ep == 1:
-        return
     if after.model.experts is None:
         raise ScenarioError(
             "no experts were found in the layers of this run",

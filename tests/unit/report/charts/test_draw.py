@@ -8,6 +8,7 @@ import pytest
 from tests.unit.postmortem import sample_report as sample
 from whatif.report.blocks import (
     Change,
+    Dot,
     Lines,
     Part,
     Piece,
@@ -220,3 +221,24 @@ def test_many_ranks_stay_low_and_have_every_fourth_label() -> None:
     tree = _tree(chart)
     labels = [found for found in tree.iter("text") if found.get("class") == "label"]
     assert len(labels) == 64
+
+
+def test_points_of_groups_that_are_no_roles_have_colours_and_names_of_their_own() -> None:
+    drawn = draw(
+        Scatter(
+            key="c",
+            title="",
+            about="",
+            x_name="",
+            x_unit=Unit.COUNT,
+            y_name="",
+            y_unit=Unit.COUNT,
+            is_log=False,
+            dots=tuple(
+                Dot(name=role, role=role, x=at, y=at) for at, role in enumerate(("8", "16"), 1)
+            ),
+        )
+    )
+    assert "s-1" in drawn.legend
+    assert "s-2" in drawn.legend
+    assert "s-2 fill dot" in drawn.picture
