@@ -87,7 +87,8 @@ def _refuse_other_world(described: Described) -> None:
 def _refuse_unknown(graph: TaskGraph, labels: Labels, before: RunShape, after: RunShape) -> None:
     of_layers = any(_differs(field, before, after) for field in OF_LAYERS)
     of_places = any(_differs(field, before, after) for field in OF_PLACES)
-    work = _work(graph)
+    # What comes after the passes is understood: it says nothing against those.
+    work = _work(graph) & ~np.isin(labels.part, (Part.SYNC, Part.OPTIMIZER))
     if before.batch.micro_batches != after.batch.micro_batches:
         known = _frac(graph, work & (labels.direction > 0), work)
         if known < LEAST_KNOWN_FRAC:
