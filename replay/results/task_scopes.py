@@ -167,7 +167,9 @@ def _pairs(rows: _Rows, row: Int64, seq: Int64, thread: Int64) -> tuple[Int64, I
     order = np.lexsort((row[of_forward], key))
     last = np.append(key[order][1:] != key[order][:-1], True)
     key, maker = key[order][last[: len(order)]], row[of_forward][order][last[: len(order)]]
-    threads = np.unique(rows.thread[row[of_forward]])
+    of_thread = np.unique(
+        np.stack([rows.rank[row[of_forward]], rows.thread[row[of_forward]]]), axis=1
+    )
     made: list[Int64] = []
     by: list[Int64] = []
     back = np.flatnonzero(thread > 0)
@@ -176,7 +178,7 @@ def _pairs(rows: _Rows, row: Int64, seq: Int64, thread: Int64) -> tuple[Int64, I
         mine = back[(rank == group[0]) & (name == group[1])]
         tried = [
             _makers(key, maker, one * (seq.max() + 1) + seq[mine], row[mine])
-            for one in threads.tolist()
+            for one in of_thread[1, of_thread[0] == group[0]].tolist()
         ]
         found = _of_threads(tried, len(mine))
         made.append(row[mine][found >= 0])

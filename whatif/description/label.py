@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingest.vocab import CollectiveKind, TaskKind
-from replay.graph.arrays import NONE, Int8, TaskGraph
+from replay.graph.arrays import NONE, Bool, Int8, Int32, TaskGraph
 from whatif.description.described import Finding
 from whatif.description.doing import Doing
 from whatif.description.file import Said
@@ -100,10 +100,23 @@ def _messages(graph: TaskGraph, layout: Layout, strokes: Strokes) -> Int8:
     between = np.array([*stages, False], bool)[calls.group[call]] & np.isin(kind, _BETWEEN_TWO)
     name = tasks.name[strokes.task[member]]
     sends = kind == CollectiveKind.SEND
-    sends |= np.array([_SEND.search(one) is not None for one in graph.names] + [False], bool)[name]
+    named = np.array([_SEND.search(one) is not None for one in graph.names] + [False], bool)
+    sends |= named[name] | _is_under(graph, strokes.node[member], named)
     found = np.zeros(len(strokes), np.int8)
     found[member[between & ~sends]] = RECEIVES
     found[member[between & sends]] = SENDS
+    return found
+
+
+def _is_under(graph: TaskGraph, node: Int32, named: Bool) -> Bool:
+    """One of the names is among the stacks around strokes."""
+    scopes = graph.scopes
+    found = np.zeros(len(node), bool)
+    node = node.astype(np.int64)
+    while (node >= 0).any():
+        inside = node >= 0
+        found[inside] |= named[scopes.name[node[inside]]]
+        node[inside] = scopes.parent[node[inside]]
     return found
 
 

@@ -78,7 +78,10 @@ def _gradients(shape: RunShape, held: _Held, kind: CollectiveKind, members: int)
 
 
 def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
-    """ZeRO: gradients to their shards; parameters back after the update, or before each use."""
+    """ZeRO: gradients to their shards; parameters back after the update, or before each use.
+
+    Those of stages 1 and 2 are back for the first forward (Megatron's overlap of the gather).
+    """
     scatter = _gradients(shape, held, CollectiveKind.REDUCE_SCATTER, shards)
     gather = replace(
         scatter,
@@ -87,12 +90,13 @@ def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
         spot=Spot.UPDATED,
         way=Way.NONE,
         each_micro_batch=False,
-        beside=shape.options.overlap_params and shape.degrees.zero == FULLY_SHARDED,
+        beside=shape.options.overlap_params,
         what="parameters of other shards",
     )
     if shape.degrees.zero < FULLY_SHARDED:
+        early = replace(gather, spot=Spot.PARAMETERS, way=Way.FORWARD)
         yield scatter
-        yield gather
+        yield early if shape.options.overlap_params else replace(gather, beside=False)
         return
     use = replace(gather, spot=Spot.PARAMETERS, each_micro_batch=True)
     yield replace(use, way=Way.FORWARD)

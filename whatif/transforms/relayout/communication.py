@@ -153,18 +153,20 @@ def _gone_told(leaving: Bool, found: tuple[Change, ...]) -> tuple[str, ...]:
 
 
 def _come_told(additions: tuple[Insertions, ...]) -> tuple[str, ...]:
-    """One sentence per kind and axis: how many, how large, how long."""
-    told = []
+    """One sentence per axis, kind and size: how many, how large, how long."""
+    found: dict[tuple[str, int, int, str], list[tuple[int, float]]] = {}
     for addition in additions:
-        if not len(addition.after):
-            continue
-        each, ns = addition.size_bytes.mean(), addition.transfer_ns.mean()
-        where = "beside the computation" if addition.beside else "in its way"
-        told.append(
-            f"new: {len(np.unique(addition.key)):,} {addition.name}s of {each / _MEGA:,.3g} MB "
-            f"among {addition.group.size}, {ns / 1e6:,.3g} ms each by the model, {where}"
-        )
-    return tuple(dict.fromkeys(told))
+        if len(addition.after):
+            each = round(float(addition.size_bytes.mean()))
+            where = "beside the computation" if addition.beside else "in its way"
+            key = (addition.name, each, addition.group.size, where)
+            ms = float(addition.transfer_ns.mean()) / _MEGA
+            found.setdefault(key, []).append((len(np.unique(addition.key)), ms))
+    return tuple(
+        f"new: {sum(count for count, _ in alike):,} {name}s of {size / _MEGA:,.3g} MB among "
+        f"{members}, {alike[0][1]:,.3g} ms each by the model, {where}"
+        for (name, size, members, where), alike in found.items()
+    )
 
 
 def _models_told(additions: tuple[Insertions, ...], links: Links) -> tuple[str, ...]:

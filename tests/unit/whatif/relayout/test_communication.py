@@ -11,6 +11,7 @@ from replay.graph.arrays import TaskGraph
 from tests.builders import GraphBuilder
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels
+from whatif.models.bound import Bound
 from whatif.models.exchanges.volume import Along
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import (
@@ -161,7 +162,7 @@ def test_sums_of_a_layer_hold_up_its_stream() -> None:
     added_us = part.made_ns / US
     assert added_us > 0
     assert _end_us(part.tape.graph) == pytest.approx(
-        _end_us(tape.graph) + added_us + LAUNCH_NS / US
+        _end_us(tape.graph) + added_us + LAUNCH_NS[Bound.NOMINAL] / US
     )
 
 

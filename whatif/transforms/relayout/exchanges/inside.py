@@ -7,6 +7,7 @@ import numpy as np
 
 from ingest.errors import ScenarioError
 from replay.graph.arrays import NONE, Int64
+from whatif.models.bound import Bound
 from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass, Place
 from whatif.parallelism import REPLICATED, Axis
@@ -17,9 +18,9 @@ from whatif.transforms.relayout.exchanges.links import Links
 from whatif.transforms.relayout.exchanges.units import FORWARDS, Units
 from whatif.transforms.relayout.parts import Ask
 
-LAUNCH_NS = 20_000
+LAUNCH_NS = {Bound.NOMINAL: 20_000, Bound.LOW: 5_000, Bound.HIGH: 50_000}
 """What a thread spends on one more collective: an operator of PyTorch from Python (facts: about
-20 us) with its launch."""
+20 us) with its launch; a launch alone is 4 to 6 us, and slow hosts take twice as long."""
 _AXES = {
     Along.TENSOR: (Axis.TENSOR,),
     Along.CONTEXT: (Axis.CONTEXT,),
@@ -161,7 +162,7 @@ def _insertion(site: Site, change: Change, row: Volume, units: Int64) -> Inserti
         transfer_ns=site.links.transfer_ns(row.kind, size, group.ranks),
         beside=row.beside,
         waits=np.repeat(waits, n).astype(np.int32),
-        host_ns=np.full(len(size), 0 if site.links.on_host else LAUNCH_NS, np.int64),
+        host_ns=np.full(len(size), site.links.launch_ns(LAUNCH_NS), np.int64),
         name=f"{row.along} {row.kind.name.lower()}",
         stream=f"{row.along} collectives",
     )

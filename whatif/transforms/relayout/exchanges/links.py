@@ -1,5 +1,6 @@
 """Over which links the collectives of a new layout run, and how long each takes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,10 @@ class Links:
         else:
             found = self._on_devices(kind, size_bytes, ranks)
         return np.rint(found).astype(np.int64)
+
+    def launch_ns(self, by_bound: Mapping[Bound, int]) -> int:
+        """What a thread spends on launching one; on hosts the transfer's fixed cost has it."""
+        return 0 if self.on_host else by_bound[self.context.bound]
 
     def core_ns(self, kind: CollectiveKind, size_bytes: Int64, n_members: int) -> Float64:
         """What the thread that computes loses to those that send, were they to share a core.

@@ -134,7 +134,10 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
     chosen = _backward(site, each_micro_batch=rows[0].each_micro_batch)
     parts = _sized(site, chosen, rows)
     if not len(parts.unit):
-        return
+        raise ScenarioError(
+            "no backward pass was found whose gradients replicas would exchange",
+            hint="`replay describe` shows what was found of this run",
+        )
     fully = site.ask.target.degrees.zero == FULLY_SHARDED
     bucket = parts if fully else _bucketed(site, parts)
     beside = rows[0].beside and not (fully and site.links.on_host)
@@ -238,6 +241,8 @@ def _parameters(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterato
     way = Pass.FORWARD if rows[0].way is Way.FORWARD else Pass.BACKWARD
     chosen = np.concatenate([units.chosen(part, (way,)) for part in _OF])
     chosen = chosen[np.argsort(units.first[chosen], kind="stable")]
+    if not rows[0].each_micro_batch:
+        chosen = chosen[units.micro_batch[chosen] == 0]
     parts = _sized(site, chosen, rows)
     if not len(parts.unit):
         return
@@ -280,7 +285,7 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     group = site.links.group(site.ask.target, change.along, change.after)
     key = site.keys(parts.unit, change)
     n_alike = int(np.bincount(parts.unit).max())
-    host_ns = np.full(len(after), LAUNCH_NS, np.int64)
+    host_ns = np.full(len(after), site.links.launch_ns(LAUNCH_NS), np.int64)
     if site.links.on_host:
         shared_ns = site.links.core_ns(row.kind, parts.size_bytes, group.size)
         moved = parts.size_bytes * _copies(row.kind, group.size)
