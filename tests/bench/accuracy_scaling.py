@@ -1,6 +1,6 @@
 """How well made runs and what-ifs predict public scaling tables from one row each.
 
-    python -m tests.bench.accuracy_scaling ../shared [TABLE ...]
+    python -m tests.bench.accuracy_scaling ../shared [--asked] [TABLE ...]
 
 Per system one row calibrates one factor of all compute kernels. Then, of every other row:
 
@@ -12,7 +12,6 @@ Nothing is fitted to what is predicted.
 """
 
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ingest.errors import UserError
+from tests.bench.scaling_asked import ask
 from tests.bench.scaling_rows import Row, rows
 from tests.bench.tables import Table, percent
 from whatif.synth.calibrate import Calibration, calibrated, step_ns
@@ -32,68 +32,91 @@ class Predicted:
 
     row: Row
     calibrates: bool
-    made_ms: float | None = None
+    made_ms: float
+    asked_ms: float | None = None
     refused: str = ""
 
     @property
-    def error(self) -> float | None:
-        """Predicted over measured, less one."""
-        return None if self.made_ms is None else self.made_ms / self.row.measured_ms - 1
+    def error(self) -> float:
+        """Of the run made at its own layout: predicted over measured, less one."""
+        return self.made_ms / self.row.measured_ms - 1
+
+    @property
+    def asked_error(self) -> float | None:
+        """Of the what-ifs."""
+        return None if self.asked_ms is None else self.asked_ms / self.row.measured_ms - 1
 
 
-def predict(wanted: Sequence[Row]) -> list[Predicted]:
-    """Each row at its own layout, with the factor of its system."""
-    found: dict[str, Calibration] = {}
+def predict(wanted: Sequence[Row], *, asked: bool) -> list[Predicted]:
+    """Each row at its own layout, and by what-ifs, with the factor of its system."""
+    firsts: dict[str, tuple[Row, Calibration]] = {}
     out = []
     for row in wanted:
         site = site_of(row.machine)
-        first = row.system not in found
-        try:
-            if first:
-                found[row.system] = calibrated(row.shape, site, row.measured_ms * 1e6)
-            made = step_ns(row.shape, site, found[row.system].factors) / 1e6
-        except UserError as error:
-            out.append(Predicted(row=row, calibrates=first, refused=str(error)))
-            continue
-        out.append(Predicted(row=row, calibrates=first, made_ms=made))
-    for system, calibration in found.items():
+        calibrates = row.system not in firsts
+        if calibrates:
+            firsts[row.system] = row, calibrated(row.shape, site, row.measured_ms * 1e6)
+        first, found = firsts[row.system]
+        made = step_ns(row.shape, site, found.factors) / 1e6
+        by_what_ifs, refused = None, ""
+        if asked and not calibrates:
+            try:
+                by_what_ifs = ask(row, first, found, described=True).predicted_ms
+            except UserError as error:
+                refused = str(error)
+        out.append(
+            Predicted(
+                row=row,
+                calibrates=calibrates,
+                made_ms=made,
+                asked_ms=by_what_ifs,
+                refused=refused,
+            )
+        )
+    for system, (_, calibration) in firsts.items():
         sys.stderr.write(f"{system}: kernels x {calibration.compute_factor:.3f}\n")
     return out
 
 
 def summary(predicted: Sequence[Predicted]) -> Table:
     """Median and 90th percentile of the errors per table."""
-    by_table: dict[str, list[float]] = defaultdict(list)
-    for each in predicted:
-        if each.error is not None and not each.calibrates:
-            by_table[each.row.table].append(abs(each.error))
-    lines = tuple(
-        (table, str(len(errors)), *(f"{np.percentile(errors, q):.1%}" for q in (50, 90, 100)))
-        for table, errors in by_table.items()
-    )
-    return Table(head=("table", "rows", "median", "p90", "worst"), rows=lines)
+    lines = []
+    for table in dict.fromkeys(each.row.table for each in predicted):
+        mine = [each for each in predicted if each.row.table == table and not each.calibrates]
+        for way, errors in (
+            ("made", [each.error for each in mine]),
+            ("asked", [each.asked_error for each in mine]),
+        ):
+            known = [abs(error) for error in errors if error is not None]
+            if known:
+                shown = (f"{np.percentile(known, q):.1%}" for q in (50, 90, 100))
+                lines.append((table, way, f"{len(known)} of {len(mine)}", *shown))
+    return Table(head=("table", "way", "rows", "median", "p90", "worst"), rows=tuple(lines))
 
 
 def each_row(predicted: Sequence[Predicted]) -> Table:
     """All of them."""
     lines = tuple(
         (
-            each.row.table,
             each.row.name + (" (calibrates)" if each.calibrates else ""),
             f"{each.row.measured_ms:,.0f}",
-            each.refused or f"{each.made_ms:,.0f}",
+            f"{each.made_ms:,.0f}",
             percent(each.error),
+            each.refused or ("-" if each.asked_ms is None else f"{each.asked_ms:,.0f}"),
+            percent(each.asked_error),
         )
         for each in predicted
     )
-    return Table(head=("table", "row", "measured ms", "made ms", "error"), rows=lines)
+    head = ("row", "measured ms", "made ms", "error", "asked ms", "error of asked")
+    return Table(head=head, rows=lines)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables."""
-    chosen = arguments[1:]
-    wanted = [row for row in rows(Path(arguments[0])) if not chosen or row.table in chosen]
-    predicted = predict(wanted)
+    asked = "--asked" in arguments
+    shared, *chosen = [each for each in arguments if each != "--asked"]
+    wanted = [row for row in rows(Path(shared)) if not chosen or row.table in chosen]
+    predicted = predict(wanted, asked=asked)
     for table in (each_row(predicted), summary(predicted)):
         sys.stdout.write("\n".join(table.lines()) + "\n\n")
     return 0

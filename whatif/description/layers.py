@@ -76,12 +76,12 @@ def anchors(doing: Int8, product: Int64) -> tuple[Int64, Int64]:
     Batched products around a softmax belong to it.
     """
     core = doing == Doing.ATTENTION
-    core = core if core.any() else doing == Doing.SOFTMAX
     batched = (doing == Doing.PRODUCT) & (product[:, 0] > 1)
-    near = core.copy()
-    for shift in (1, 2, 3):
-        near[shift:] |= core[:-shift]
-        near[:-shift] |= core[shift:]
+    if not core.any():
+        core = doing == Doing.SOFTMAX
+        if (core & _near(batched)).any():  # else that of the loss would be one too
+            core &= _near(batched)
+    near = _near(core)
     inside = core | (batched & near)
     ends = (doing == Doing.PRODUCT) & ~inside
     number = np.cumsum(ends)
@@ -91,6 +91,15 @@ def anchors(doing: Int8, product: Int64) -> tuple[Int64, Int64]:
     fresh = np.diff(number[at], prepend=-1) > 0
     begins = np.flatnonzero(fresh)
     return at[begins], at[np.append(begins[1:], len(at)) - 1]
+
+
+def _near(of: Bool) -> Bool:
+    """Those, and up to three strokes before and behind each."""
+    near = of.copy()
+    for shift in (1, 2, 3):
+        near[shift:] |= of[:-shift]
+        near[:-shift] |= of[shift:]
+    return near
 
 
 def _one_per_layer(

@@ -14,6 +14,9 @@ _SHORT_FRAC = 0.05
 """Part of the longest forward below which a stretch of forward strokes is none: flags, copies."""
 _MORE_FRAC = 0.2
 """Part of the strokes of a pass in which it may differ from another of its step."""
+_MOST_AHEAD = 4
+"""Exchanges before the first work of the model that may be its own: FSDP gathers two parts ahead.
+More are those of a whole step: parameters that other ranks updated."""
 _HEAVY_FRAC = 0.01
 """Part of its forward from which a stroke on the host is work of the model."""
 SENDS, RECEIVES = 1, 2
@@ -154,6 +157,9 @@ class _Found:
             copies = np.flatnonzero(self._strokes.is_copy[stretch[:first]])
             copies = copies[doing[copies] == Doing.COPY]
             begin = int(copies[-1]) + 1 if len(copies) else 0
+            gathers = np.flatnonzero(doing[:first] == Doing.EXCHANGE)
+            if len(gathers) > _MOST_AHEAD:
+                begin = max(begin, int(gathers[-1]) + 1)
         self._part[stretch[:begin]] = Part.ENTRY
         return stretch[begin:]
 

@@ -14,7 +14,7 @@ _DESCRIBED = {
     Along.TENSOR: "TENSOR_MODEL_PARALLEL_GROUP",
     Along.CONTEXT: "CONTEXT_PARALLEL_GROUP",
     Along.EXPERT: "EXPERT_MODEL_PARALLEL_GROUP",
-    Along.SHARDS: "DATA_PARALLEL_GROUP_WITH_CP",
+    Along.SHARDS: "DATA_PARALLEL_GROUP",
     Along.REPLICAS: "DATA_PARALLEL_GROUP",
     Along.MODEL: "MODEL_PARALLEL_GROUP",
 }
@@ -43,10 +43,15 @@ class Groups:
         number = list(Along).index(along)
         return Group(
             name=f"{number + 1}_{members}",
-            description=_DESCRIBED[along],
+            description=self._described(along),
             ranks=self._ranks(along, members),
             stream=FIRST_STREAM + STREAM_STEP * number,
         )
+
+    def _described(self, along: Along) -> str:
+        """Context ranks hold the same parameters: with them the group is one over both axes."""
+        both = along in (Along.SHARDS, Along.REPLICAS) and self.shape.degrees.cp > 1
+        return _DESCRIBED[along] + ("_WITH_CP" if both else "")
 
     def pipeline(self, way: int) -> Group:
         """The stages of this rank's replica; each way has a stream of its own."""

@@ -45,9 +45,20 @@ def make(wanted: Wanted, folder: Path, *, all_ranks: bool = False) -> Made:
         UsageError: the folder cannot be written, or there would be too many files.
         ScenarioError: the run cannot be, or lacks sizes.
     """
-    site = site_of(wanted.machine)
-    calibration = calibration_of(wanted, site)
-    plan = Plan(wanted.shape, site)
+    calibration = calibration_of(wanted, site_of(wanted.machine))
+    return make_with(wanted, folder, calibration, all_ranks=all_ranks)
+
+
+def make_with(
+    wanted: Wanted, folder: Path, calibration: Calibration | None, *, all_ranks: bool = False
+) -> Made:
+    """As `make`, with a calibration that is known already.
+
+    Raises:
+        UsageError: the folder cannot be written, or there would be too many files.
+        ScenarioError: the run cannot be, or lacks sizes.
+    """
+    plan = Plan(wanted.shape, site_of(wanted.machine))
     degrees = wanted.shape.degrees
     replicas = range(degrees.world // degrees.pp if all_ranks else 1)
     if len(replicas) * degrees.pp > MOST_FILES:

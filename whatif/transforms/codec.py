@@ -9,6 +9,7 @@ from ingest.vocab import EdgeKind, Evidence, KernelClass, TaskKind
 from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Bool, Int64, TaskGraph, Tasks
 from replay.graph.csr import EdgeList, by_destination, concatenate, listed_edges, topological_order
 from replay.graph.rules.base import edge_list
+from whatif.transforms.rewire import origin_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ def with_codec(graph: TaskGraph, codec: Codec) -> TaskGraph:
         edges=edges,
         order=topological_order(edges),
         boundaries=replace(boundaries, task=after[boundaries.task].astype(np.int32)),
+        origin=origin_with(graph, 2 * len(codec.transfer)),
         names=(*graph.names, f"{codec.name} encode", f"{codec.name} decode"),
     )
 

@@ -27,7 +27,7 @@ from whatif.transforms.cuts import Cut
 from whatif.transforms.gradients import Sequence
 from whatif.transforms.ready import Ready
 from whatif.transforms.retime import resized_ns
-from whatif.transforms.rewire import NO_EDGES
+from whatif.transforms.rewire import NO_EDGES, origin_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +170,7 @@ def _with_tasks(graph: TaskGraph, plans: list[Plan]) -> TaskGraph:
         columns["dur_ns"][gone] = 0
         columns["dur_ns"][plan.sequence.transfer - 1] = 0
     tasks = replace(graph.tasks, **columns)
-    origin = graph.origin
-    if origin is not None:
-        origin = np.concatenate([origin, np.full(len(source), NONE, np.int64)])
+    origin = origin_with(graph, len(source))
     return replace(graph, tasks=tasks, collectives=_collectives(graph, plans), origin=origin)
 
 

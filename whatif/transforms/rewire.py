@@ -25,6 +25,13 @@ NO_EDGES = EdgeList(
 )
 
 
+def origin_with(graph: TaskGraph, n_added: int) -> Int64 | None:
+    """Origins of the tasks of a graph and of more behind them, which have none."""
+    if graph.origin is None:
+        return None
+    return np.concatenate([graph.origin, np.full(n_added, NONE, np.int64)])
+
+
 def edges_between(src: Int64, dst: Int64, kind: EdgeKind, lag_ns: Int64 | int = 0) -> EdgeList:
     """Edges that a scenario adds, from the end of each source."""
     n = len(src)

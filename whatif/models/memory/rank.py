@@ -4,6 +4,7 @@ The fullest moment is one of two: the loss of the last micro-batch in flight, wi
 and the logits; or the backward of a layer, with what it needs beside what was kept.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from whatif.models.memory.layer import saved_bytes, working_bytes
@@ -75,10 +76,26 @@ def fullest(shape: RunShape) -> RankMemory:
         UsageError: sizes of the model or of the batch are not known.
         ScenarioError: layers or micro-batches do not divide as the schedule needs.
     """
-    stages = memory_of(shape)
+    stages = [_fullest(shape, stage) for stage in _distinct(stages_of(shape))]
     one = max(stages, key=lambda stage: stage.peak_bytes)
     most = max(stage.peak_bytes + stage.beside_bytes for stage in stages)
     return replace(one, beside_bytes=most - one.peak_bytes)
+
+
+def _distinct(stages: tuple[Stage, ...]) -> Iterable[Stage]:
+    """Of stages that differ in what is in flight alone, the one with most."""
+    most: dict[tuple[int, int, bool, bool, int], Stage] = {}
+    for stage in stages:
+        key = (
+            stage.dense_layers,
+            stage.expert_layers,
+            stage.has_embedding,
+            stage.has_head,
+            stage.heads_in_flight,
+        )
+        if key not in most or stage.in_flight > most[key].in_flight:
+            most[key] = stage
+    return most.values()
 
 
 def is_told(shape: RunShape) -> bool:

@@ -1,6 +1,7 @@
 """What lies on each pipeline stage: layers, embedding, head, micro-batches in flight."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -82,9 +83,15 @@ def _stage(
         has_embedding=has_embedding,
         has_head=has_head,
         held=_held(shape, (dense, experts), has_embedding=has_embedding, has_head=has_head),
-        in_flight=held_of_stage(pipeline, number) / len(chunks),
+        in_flight=_in_flight(pipeline, number) / len(chunks),
         heads_in_flight=pipeline.micro_batches if gpipe else 1,
     )
+
+
+@lru_cache(maxsize=4096)
+def _in_flight(pipeline: Pipeline, number: int) -> int:
+    """Kept, as searches ask for the same pipelines again and again, and DualPipe's are counted."""
+    return held_of_stage(pipeline, number)
 
 
 def _held(shape: RunShape, layers: tuple[int, int], *, has_embedding: bool, has_head: bool) -> Held:

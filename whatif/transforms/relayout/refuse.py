@@ -87,7 +87,8 @@ def _refuse_other_world(described: Described) -> None:
 def _refuse_unknown(graph: TaskGraph, labels: Labels, before: RunShape, after: RunShape) -> None:
     of_layers = any(_differs(field, before, after) for field in OF_LAYERS)
     of_places = any(_differs(field, before, after) for field in OF_PLACES)
-    work = _work(graph)
+    # What comes after the passes is understood: it says nothing against those.
+    work = _work(graph) & ~np.isin(labels.part, (Part.SYNC, Part.OPTIMIZER))
     if before.batch.micro_batches != after.batch.micro_batches:
         known = _frac(graph, work & (labels.direction > 0), work)
         if known < LEAST_KNOWN_FRAC:
@@ -176,6 +177,11 @@ def _unusual(after: RunShape) -> Iterator[str]:
         yield (
             f"ZeRO-{degrees.zero} in a pipeline: every micro-batch exchanges gradients"
             + (" and parameters" if degrees.zero == FULLY else "")
+        )
+    if degrees.pp > 1 and model.tied:
+        yield (
+            "embedding and head share their weights: that the first and the last stage exchange "
+            "their gradients is not in the answer"
         )
     layers, depth = model.layers or 0, pipeline_of(after).depth
     if degrees.pp > 1 and layers % depth:

@@ -20,6 +20,7 @@ from whatif.transforms.gradients import REDUCTIONS
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.stage_weights import shares_of
 from whatif.transforms.relayout.structure import canonical, pipeline_of, same_structure
+from whatif.transforms.relayout.work_done import with_parts_of_work
 
 HALVED = (
     Place.UNKNOWN,
@@ -63,7 +64,8 @@ def settled(tape: Tape, programs: Sequence[Program], ask: Ask) -> Tape:
         return tape
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[changed] = np.rint(dur_ns[changed] * factor[changed]).astype(np.int64)
-    return replace(tape, graph=_with_transfers(graph, dur_ns, factor))
+    moved = _with_transfers(graph, dur_ns, factor)
+    return replace(tape, graph=with_parts_of_work(moved, factor))
 
 
 def _with_directions(tape: Tape, programs: Sequence[Program]) -> Tape:

@@ -133,7 +133,7 @@ def _state(before: RunShape, target: RunShape) -> float:
 
 def _updated(shape: RunShape) -> float:
     model, degrees = shape.model, shape.degrees
-    if is_known(model) or model.parameters is not None:
+    if is_known(model) or (model.parameters is not None and model.layers is not None):
         every = [updated_by_rank(shape, stage_held(shape, at)) for at in range(degrees.pp)]
         return sum(every) / degrees.pp
     return float(model.layers or 1) / (optimizer_shards(shape) * degrees.pp * degrees.tp)

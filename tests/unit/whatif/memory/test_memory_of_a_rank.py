@@ -144,6 +144,16 @@ def test_the_last_stage_of_1f1b_keeps_one_micro_batch_and_has_the_logits() -> No
     assert (first.logits_bytes, last.logits_bytes > 0) == (0, True)
 
 
+@pytest.mark.parametrize("schedule", [Schedule.ONE_F_ONE_B, Schedule.GPIPE, Schedule.ZERO_BUBBLE])
+def test_the_fullest_rank_is_that_of_all_stages(schedule: Schedule) -> None:
+    shape = replace(llama(pp=8), options=Options(schedule=schedule))
+    stages = memory_of(shape)
+    one = fullest(shape)
+    assert one.peak_bytes == max(stage.peak_bytes for stage in stages)
+    high = max(stage.peak_bytes + stage.beside_bytes for stage in stages)
+    assert one.peak_bytes + one.beside_bytes == pytest.approx(high)
+
+
 def test_some_layers_recomputed_lie_between_none_and_all() -> None:
     none, some, full = (
         activations_of(shape, stages_of(shape)[0])

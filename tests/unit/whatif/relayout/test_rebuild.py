@@ -23,8 +23,8 @@ from whatif.models.shape import Recompute, RunShape, Schedule
 from whatif.transforms.relayout.rebuild import Rebuilt, rebuilt
 
 PASS_NS = FORWARD_NS + BACKWARD_NS
-LAUNCH_NS = 50 * HOST_NS
-"""At most: calls before the first kernel, and what is rounded."""
+LAUNCH_NS = 200 * HOST_NS
+"""At most: calls before the first kernel, and what of a kernel its size does not change."""
 
 
 def _target(shape: RunShape, **changes: object) -> RunShape:
