@@ -35,7 +35,10 @@ OPTIONS = {
         "--scale",
         "--remove",
         "--no-stragglers",
-        "--dp",
+        *("--dp", "--tp", "--sp", "--pp", "--schedule", "--virtual-stages", "--zero"),
+        *("--ep", "--imbalance", "--capacity", "--cp", "--micro-batches", "--grad-accum"),
+        *("--batch-scale", "--seq-scale", "--layers", "--recompute", "--offload"),
+        *("--sync-every", "--describe"),
         "--host-scale",
         "--cuda-graphs",
         "--fuse",
@@ -116,6 +119,7 @@ OPTIONS |= {
     "sweep": MANY | {"--most", "--range", "--html"},
     "solve": MANY | {"--vary", "--speedup", "--step"},
     "scenario": {"--schema"},
+    "synth": {"--output", "--ranks", "--json"},
     "plan": OPTIONS["check"]
     | {"--gpus", "--gpu", "--nodes-of", "--global-batch", "--top", "--max-tp", "--max-pp"}
     | {"--max-cp", "--describe", "--base-gpu", "--base-net", "--hardware", "--html"},
