@@ -33,7 +33,7 @@ def synth(
     ] = STAGES,
     json: options.Json = False,
 ) -> None:
-    """Make the trace of a run that was never recorded.
+    """Make traces of a transformer that was never trained.
 
     \b
     replay synth model.yaml -o run/

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 
 from tests.cli.calls import Run
 from whatif.report.schemas import schema_of
@@ -58,3 +59,35 @@ def test_a_contradiction_is_refused_with_its_place(run: Run, tmp_path: Path) -> 
 
 def test_two_forms_at_once_are_refused(run: Run) -> None:
     assert run("describe", SAMPLE, "--yaml", "--json").code == 2
+
+
+MADE = """\
+model: {{layers: 8, hidden: 1024, heads: 16, ffn: 4096, vocab: 8000}}
+machine: {{gpu: H100 SXM5 80 GB, nodes_of: 8}}
+degrees: {degrees}
+batch: {{micro_batches: 8, samples: 1, sequence: 1024}}
+options: {options}
+"""
+
+
+@pytest.mark.parametrize(
+    ("degrees", "options", "layout"),
+    [
+        ("{pp: 4}", "{schedule: gpipe}", "pp 4 (gpipe)"),
+        ("{tp: 2, pp: 4}", "{schedule: 1f1b}", "tp 2 x pp 4 (1f1b)"),
+        ("{pp: 4, virtual_stages: 2}", "{schedule: interleaved}", "pp 4 (interleaved)"),
+        ("{pp: 4, dp: 2}", "{schedule: zero_bubble}", "dp 2 x pp 4 (zero_bubble)"),
+        ("{pp: 4}", "{schedule: dualpipe}", "pp 4 (dualpipe)"),
+        ("{dp: 4, zero: 3}", "{}", "dp 4 (ZeRO 3)"),
+        ("{tp: 2, sp: true, dp: 4}", "{}", "dp 4 x tp 2 (sequence parallel)"),
+    ],
+)
+def test_the_layout_of_a_made_run_is_recovered(
+    run: Run, tmp_path: Path, degrees: str, options: str, layout: str
+) -> None:
+    model = tmp_path / "model.yaml"
+    model.write_text(MADE.format(degrees=degrees, options=options))
+    made = run("synth", model, "-o", tmp_path / "run")
+    assert made.code == 0, made.err
+    told = json.loads(run("describe", tmp_path / "run", "--json").out)
+    assert (told["kind"], told["layout"]) == ("training", layout)

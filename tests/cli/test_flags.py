@@ -12,7 +12,10 @@ VALUES = {
     "net_latency": "+20us", "wan": "100Gbps,20ms", "in_network": "on", "collective_algo": "ring",
     "bucket_mb": "25", "compress": "topk:0.01", "network_scale": "2", "scale": "class:gemm=0.5",
     "remove": "name:*a b*", "host_scale": "1.5", "fuse": "class:elementwise", "jitter": "20@2",
-    "dp": "16",
+    "dp": "16", "tp": "2", "pp": "2", "virtual_stages": "2", "schedule": "gpipe", "zero": "3:8",
+    "ep": "4", "imbalance": "1.5", "capacity": "1.25", "cp": "2:all_to_all", "micro_batches": "4",
+    "grad_accum": "8", "batch_scale": "2", "seq_scale": "0.5", "layers": "12",
+    "recompute": "full", "sync_every": "4",
 }  # fmt: skip
 
 

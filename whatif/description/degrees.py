@@ -56,7 +56,7 @@ def degrees_of(graph: TaskGraph, layout: Layout, kind: Kind) -> FoundDegrees:
     sp = _sequence_parallel(layout, uses)
     if sp:
         findings.append(_finding("degrees.sp", "true", Sure.MEASURED, sp))
-    dp, told_dp, doubts = _replicas(layout, prod(found.values()))
+    dp, told_dp, doubts = _replicas(layout, prod(found.values()), found["cp"])
     if dp > 1:
         findings.append(told_dp)
     zero, shard, told_zero = _sharding(graph, layout, uses)
@@ -113,7 +113,7 @@ def _sequence_parallel(layout: Layout, uses: list[Use]) -> str:
     return ""
 
 
-def _replicas(layout: Layout, inner: int) -> tuple[int, Finding, tuple[str, ...]]:
+def _replicas(layout: Layout, inner: int, context: int) -> tuple[int, Finding, tuple[str, ...]]:
     """The ranks that the other axes leave, and whether the communicators say the same."""
     world = layout.world_size
     seen = layout.replicas
@@ -123,6 +123,9 @@ def _replicas(layout: Layout, inner: int) -> tuple[int, Finding, tuple[str, ...]
     if inner * seen == world:
         return seen, _finding("degrees.dp", seen, sure, evidence), ()
     dp = max(world // inner, 1)
+    if context > 1 and world % inner == 0 and seen == dp * context:
+        told = f"{evidence}; over replicas and the {context} context ranks of each"
+        return dp, _finding("degrees.dp", dp, sure, told), ()
     if world % inner:
         doubt = f"the axes found make {inner * seen:,} ranks, the run has {world:,}"
         return dp, _finding("degrees.dp", dp, Sure.GUESSED, doubt), (doubt,)

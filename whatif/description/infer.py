@@ -20,7 +20,8 @@ from whatif.description.micro_batches import alternations, micro_batches_of
 from whatif.description.recompute import recompute_of
 from whatif.description.schedule import FoundSchedule, schedule_of
 from whatif.description.stages import stage_layers_of, stages_of, whole_model
-from whatif.models.shape import Batch, Degrees, ModelShape, Options, RunShape
+from whatif.description.turns import both_ways, turns_of
+from whatif.models.shape import Batch, Degrees, ModelShape, Options, RunShape, Schedule
 from whatif.parallelism import Layout, layout_of
 
 THE_FILE = "the description"
@@ -43,7 +44,7 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     kind, kind_finding = kind_of(graph, layout)
     degrees = degrees_of(graph, layout, kind)
     labelled = label(graph, layout, said)
-    pipe = _pipeline(graph, layout, degrees.degrees.pp)
+    pipe = _pipeline(graph, layout, labelled, degrees.degrees.pp)
     found, findings, doubts = _shape(graph, layout, labelled, degrees.degrees, pipe)
     found = _with_layers(
         found, labelled, _stage_of_rank(graph, layout, pipe.chain, found.degrees.pp)
@@ -95,19 +96,41 @@ class _Pipeline:
     schedule: FoundSchedule
 
 
-def _pipeline(graph: TaskGraph, layout: Layout, stages: int) -> _Pipeline:
+def _pipeline(graph: TaskGraph, layout: Layout, labelled: Labelled, stages: int) -> _Pipeline:
     messages = messages_of(graph, layout) if stages > 1 else []
     chain = chain_of(messages)
     orders = {} if chain is None else orders_of(messages, chain)
     stage = _stage_of_rank(graph, layout, chain, stages)
     chunks = LEAST_CHUNKS if chain is not None and chain.cyclic else 1
+    ways = chain is not None and chain.both_ways
+    told = orders
+    if stages > 1 and not orders:
+        told, chunks, ways = _by_turns(graph, labelled, stage)
     found = schedule_of(
-        {stage[rank]: order for rank, order in orders.items() if rank in stage},
+        {stage[rank]: order for rank, order in told.items() if rank in stage},
         stages,
         chunks=chunks,
-        both_ways=chain is not None and chain.both_ways,
+        both_ways=ways,
     )
     return _Pipeline(chain=chain, orders=orders, chunks=chunks, schedule=found)
+
+
+def _by_turns(
+    graph: TaskGraph, labelled: Labelled, stage: Mapping[int, int]
+) -> tuple[dict[int, str], int, bool]:
+    """Orders, chunks, and whether both ends feed the pipeline, where messages do not tell.
+
+    Of the ends of the pipeline in the files: of the stages between them the ends of passes are
+    less sure.
+    """
+    turns = turns_of(graph, labelled.labels)
+    if not turns:
+        return {}, 1, False
+    first, last = (end(turns, key=lambda rank: stage.get(rank, 0)) for end in (min, max))
+    if both_ways(graph, labelled.labels, first, last):
+        return {}, 1, True
+    ends = {rank: turns[rank][0] for rank in (first, last)}
+    return ends, max(1, min(turns[rank][1] for rank in ends)), False
 
 
 def _stage_of_rank(
@@ -134,7 +157,7 @@ def _shape(
             _finding("options.schedule", schedule.schedule, schedule.sure, schedule.evidence)
         )
         if pipe.chunks > 1:
-            text = "the last stage feeds the first; two chunks a stage at least"
+            text = "forwards in several turns, or a last stage that feeds the first"
             findings.append(_finding("degrees.virtual_stages", pipe.chunks, Sure.GUESSED, text))
     recompute, told_recompute = recompute_of(graph, labelled.labels)
     findings += told_recompute
@@ -149,6 +172,11 @@ def _shape(
         elements=elements,
         options=Options(schedule=schedule.schedule, recompute=recompute),
     )
+    if schedule.schedule is Schedule.DUALPIPE:
+        doubts = (
+            *doubts,
+            "DualPipe: layers and micro-batches are those of one rank, say the model's",
+        )
     return shape, tuple(findings), doubts
 
 

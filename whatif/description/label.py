@@ -18,10 +18,11 @@ from whatif.description.passes import RECEIVES, SENDS, passes_of
 from whatif.description.places import places_of
 from whatif.description.spread import spread
 from whatif.description.strokes import Strokes, strokes_of
-from whatif.models.places import Pass
+from whatif.models.places import Part, Pass
 from whatif.models.shape import ModelShape
 from whatif.parallelism import Axis, Layout
 
+_MUCH_LARGER = 1.4
 _BETWEEN_TWO = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
 _SEND = re.compile(r"^c10d::send$|^gloo:send$|Send(?!Recv)")
 
@@ -126,4 +127,22 @@ def _doubts(ranks: list[tuple[Strokes, Parts]]) -> tuple[str, ...]:
         doubts.append("layers could not be told apart: the whole model counts as one layer")
     if any(parts.uneven for _, parts in ranks):
         doubts.append("passes of the step do not all have the same number of layers")
+    larger = max((_larger_layer(*one) for one in ranks), default=0.0)
+    if larger:
+        doubts.append(
+            f"layers are not alike: one has {larger:.1f} times the products of the usual one"
+        )
     return tuple(doubts)
+
+
+def _larger_layer(strokes: Strokes, parts: Parts) -> float:
+    """Products of the largest layer over those of the usual one; 0 where none is much larger."""
+    rows = (parts.part == Part.LAYER) & (parts.direction == Pass.FORWARD)
+    rows &= (strokes.doing == Doing.PRODUCT) & (strokes.op_id >= 0)
+    cells = np.stack([strokes.step, parts.micro_batch, parts.layer, strokes.op_id])[:, rows]
+    calls = np.unique(cells, axis=1)
+    if not parts.layers or not calls.shape[1]:
+        return 0.0
+    _, count = np.unique(calls[:3], axis=1, return_counts=True)
+    ratio = float(count.max() / np.median(count))
+    return ratio if ratio >= _MUCH_LARGER else 0.0

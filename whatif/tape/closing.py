@@ -91,8 +91,9 @@ def _step_as_recorded(reel: Reel, made: Instances) -> np.ndarray:
         rank: [mine[segments.step[mine] == step] for step in range(len(reel.tape.graph.steps))]
         for rank, mine in own.items()
     }
-    for number, program in enumerate(made.programs):
-        mine = np.flatnonzero(made.program == number)
+    ends = np.searchsorted(made.program, np.arange(len(made.programs) + 1)).tolist()
+    for program, first, behind in zip(made.programs, ends[:-1], ends[1:], strict=True):
+        mine = np.arange(first, behind)
         steps = made.step[mine]
         for step, recorded in enumerate(by_step[program.like]):
             now = mine[steps == step]

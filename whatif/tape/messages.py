@@ -56,9 +56,10 @@ def messages_of(reel: Reel, made: Instances) -> Messages:
     row = made.row[instance]
     program = made.program[instance]
     columns = {name: np.zeros(len(instance), np.int64) for name in _COLUMNS}
-    for number, one in enumerate(made.programs):
-        mine = program == number
-        if one.p2p is not None and mine.any():
+    ends = np.searchsorted(program, np.arange(len(made.programs) + 1)).tolist()
+    for one, first, behind in zip(made.programs, ends[:-1], ends[1:], strict=True):
+        mine = slice(first, behind)
+        if one.p2p is not None and behind > first:
             for name, column in columns.items():
                 column[mine] = getattr(one.p2p, name)[row[mine]]
     assert (columns["kind"] > 0).all(), "an instance is a segment or a message"

@@ -8,6 +8,7 @@ from whatif.models.memory.rank import RankMemory
 from whatif.models.memory.suggest import Suggestion
 
 GIB = 2**30
+LACKS = "the sizes of model or batch are not"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,8 @@ class MemoryTold:
     """The peak before was recorded, and the one after is that plus the difference by formula."""
     suggestions: tuple[Suggestion, ...] = ()
     """What would make it fit, where it does not or may not."""
+    lacks: str = ""
+    """Why the peak is not known, where it is not."""
 
     @property
     def fits(self) -> bool | None:
@@ -87,7 +90,7 @@ class MemoryTold:
         """Whether it fits, and what would make it, in a sentence."""
         need, size = self.after.needed, self.device_bytes
         if need is None:
-            return "memory: whether it fits is not known: the sizes of model or batch are not"
+            return f"memory: whether it fits is not known: {self.lacks or LACKS}"
         how = "as recorded, changed by formula" if self.is_recorded else "by formula"
         holds = f"{_change(self.before.peak_bytes, self.after.peak_bytes)} GiB at most in tensors"
         holds = f"{holds} ({how})"

@@ -5,4 +5,6 @@ the run as it was before the first of them, so that a change and its reverse lea
 `apply.py` is the door; `rebuild.py` the order of the parts: `kernels.py` times of kernels that
 change shape, `communication.py` collectives that come, go and change, `programs.py` which rank
 runs what in which order, `memory.py` whether it fits, `coverage.py` what the answer rests on.
+Kernels: `sizes.py` compares the two shapes, `factors.py` says by which factor a kernel changes by
+its place, `product_sizes.py` what of a product, `measured.py` and `operators.py` move the times.
 """

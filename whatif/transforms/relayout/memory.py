@@ -12,6 +12,7 @@ from whatif.models.memory.state import state_of
 from whatif.models.memory.suggest import suggestions
 from whatif.models.memory.told import MemoryTold, Side, side_of
 from whatif.models.shape import RunShape
+from whatif.models.transformer.dims import NEEDED
 from whatif.transforms.base import Context
 from whatif.transforms.relayout.parts import Ask
 
@@ -40,6 +41,7 @@ def judged(ask: Ask, work: KernelWork, recorded: Accelerator | None) -> MemoryTo
             after=_moved(after, anchor),
             device_bytes=device,
             is_recorded=anchor is not None,
+            lacks=_lacks(ask),
         )
         if device is None or told.after.peak_bytes is None or told.fits:
             return told
@@ -47,6 +49,18 @@ def judged(ask: Ask, work: KernelWork, recorded: Accelerator | None) -> MemoryTo
         return replace(told, suggestions=tuple(ways))
     except UserError:
         return None
+
+
+def _lacks(ask: Ask) -> str:
+    """Why no peak can be told; empty where it can."""
+    if ask.described.kind is Kind.INFERENCE:
+        return "of inference the parameters alone are told, not its caches"
+    told = {f"model.{name}": getattr(ask.target.model, name) for name in NEEDED}
+    told |= {f"batch.{name}": getattr(ask.target.batch, name) for name in ("samples", "sequence")}
+    missing = [name for name, value in told.items() if value is None]
+    if not missing:
+        return ""
+    return f"{', '.join(missing)} were not found (--describe FILE says them)"
 
 
 def fits(told: MemoryTold | None) -> tuple[str, ...]:

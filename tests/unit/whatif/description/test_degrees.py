@@ -102,3 +102,10 @@ def test_all_to_all_without_a_name_is_doubted() -> None:
     assert unnamed.degrees.ep == 2
     assert why(unnamed, "ep")[1] is Sure.GUESSED
     assert "tables of embeddings, or heads against sequence" in unnamed.doubts[0]
+
+
+def test_gradients_are_reduced_over_context_ranks_too() -> None:
+    calls = [((0, 1), [(A2A, FWD, MB), (A2A, BWD, MB)]), (ALL, [(AR, BWD, 50 * MB)])]
+    context = found(calls, world=4, names={0: "CONTEXT_PARALLEL_GROUP", 1: "DATA_PARALLEL_GROUP"})
+    assert (context.degrees.cp, context.degrees.dp, context.doubts) == (2, 2, ())
+    assert "the 2 context ranks of each" in why(context, "dp")[2]

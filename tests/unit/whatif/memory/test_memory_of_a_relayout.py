@@ -91,6 +91,15 @@ def test_of_inference_only_the_parameters_are_told() -> None:
     assert told.after.parameters_bytes == pytest.approx(2 * 8.03e9, rel=0.01)
     assert (told.after.gradients_bytes, told.after.peak_bytes) == (0, None)
     assert told.fits is None
+    assert "its caches" in told.verdict
+
+
+def test_what_is_missing_is_named() -> None:
+    unknown = with_fields(ALONE, batch=Batch(samples=1))
+    told = judged(ask(unknown, unknown), NO_WORK, H100)
+    assert told is not None
+    assert told.after.peak_bytes is None
+    assert "batch.sequence were not found" in told.verdict
 
 
 def test_of_an_unknown_model_nothing_is_told() -> None:

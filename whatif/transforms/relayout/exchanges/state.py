@@ -134,7 +134,10 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
     chosen = _backward(site, each_micro_batch=rows[0].each_micro_batch)
     parts = _sized(site, chosen, rows)
     if not len(parts.unit):
-        return
+        raise ScenarioError(
+            "no backward pass was found whose gradients replicas would exchange",
+            hint="`replay describe` shows what was found of this run",
+        )
     fully = site.ask.target.degrees.zero == FULLY_SHARDED
     bucket = parts if fully else _bucketed(site, parts)
     beside = rows[0].beside and not (fully and site.links.on_host)
