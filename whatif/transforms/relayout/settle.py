@@ -12,7 +12,8 @@ import numpy as np
 from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
-from whatif.models.shape import Recompute, Schedule
+from whatif.models.places import BACKWARDS
+from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
@@ -35,7 +36,6 @@ HALVED = (
 """Products: backward has as much to compute for their inputs as for their weights."""
 SMALL_BYTES = 1 << 20
 """Collectives of less (norms, flags, losses) carry no parameters."""
-BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 OVER_REPLICAS = (*REPLICATED, Axis.UNCLEAR, Axis.WORLD)
 AFTER_LAST = (Part.SYNC, Part.OPTIMIZER)
 
@@ -112,12 +112,12 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
     direction, micro_batch = _of_calls(tape)
     of_state = _reductions(tape.graph) & np.isin(direction, BACKWARDS)
     count = ask.target.batch.micro_batches
-    if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < Z_SHARDED:
+    if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < SHARDS_PARAMETERS:
         ends = [count - 1]
         if pipeline_of(ask.target).kind is Schedule.DUALPIPE:
             ends.append(count // 2 - 1)
         gone |= of_state & ~np.isin(micro_batch, ends) & (micro_batch >= 0)
-    if ask.before.batch.micro_batches < count and 0 < ask.target.degrees.zero < Z_SHARDED:
+    if ask.before.batch.micro_batches < count and 0 < ask.target.degrees.zero < SHARDS_PARAMETERS:
         gone |= _gathers(tape.graph) & (direction == Pass.FORWARD) & (micro_batch > 0)
     if _splits(ask):
         gone |= of_state & (direction == Pass.BACKWARD_INPUT)
@@ -125,10 +125,6 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
     if _made_again(ask):
         gone |= _gathers(tape.graph) & (direction == Pass.RECOMPUTE)
     return gone
-
-
-Z_SHARDED = 3
-"""From this stage of ZeRO on every micro-batch reduces its gradients."""
 
 
 def _of_calls(tape: Tape) -> tuple[Int64, Int64]:

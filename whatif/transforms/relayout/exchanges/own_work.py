@@ -9,18 +9,17 @@ from dataclasses import replace
 import numpy as np
 
 from replay.graph.arrays import Bool, TaskGraph
+from whatif.models.shape import SHARDS_PARAMETERS
 from whatif.tape.segments import Tape
 from whatif.transforms.base import free, with_durations
 from whatif.transforms.relayout.parts import Ask
 
-PARAMETERS = 3
-"""Stage of ZeRO from which on parameters are sharded."""
 OWN = "FSDP::"
 
 
 def without_own_work(tape: Tape, ask: Ask) -> tuple[Tape, tuple[str, ...]]:
     """The tape in which it takes no time where the target does not shard parameters, and a word."""
-    if ask.before.degrees.zero < PARAMETERS or ask.target.degrees.zero >= PARAMETERS:
+    if ask.before.degrees.zero < SHARDS_PARAMETERS or ask.target.degrees.zero >= SHARDS_PARAMETERS:
         return tape, ()
     graph = tape.graph
     own = free(graph, _under(graph)) & (graph.tasks.dur_ns > 0)

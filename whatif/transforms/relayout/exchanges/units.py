@@ -11,11 +11,10 @@ import numpy as np
 
 from ingest.vocab import LaneKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Int32, Int64, TaskGraph
-from whatif.models.places import Part, Pass, Place
+from whatif.models.places import BACKWARDS, Part, Pass, Place
 from whatif.tape.segments import Tape
 
 FORWARDS = (Pass.FORWARD, Pass.RECOMPUTE)
-BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 PARTS = (Part.EMBEDDING, Part.LAYER, Part.HEAD)
 
 
