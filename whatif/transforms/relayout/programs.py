@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from ingest.errors import ScenarioError
-from whatif.models.pipeline import PassTimes, Pipeline, bubble_frac, partition, turns
+from whatif.models.pipeline import (
+    PassTimes,
+    Pipeline,
+    bubble_frac,
+    partition,
+    pipeline_of,
+    turns,
+)
 from whatif.models.shape import SHARDS_PARAMETERS
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
@@ -15,7 +22,7 @@ from whatif.transforms.relayout.columns import Column, columns_of
 from whatif.transforms.relayout.messages import messages_of
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.passes import recorded_passes
-from whatif.transforms.relayout.structure import pipeline_of, same_structure
+from whatif.transforms.relayout.structure import same_structure
 from whatif.transforms.relayout.turned import Turning
 from whatif.transforms.relayout.writer import Plan, program_of
 

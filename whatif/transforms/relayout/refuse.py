@@ -9,9 +9,9 @@ from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels, Part, Place
-from whatif.models.pipeline import check
+from whatif.models.pipeline import check, pipeline_of
 from whatif.models.shape import SHARDS_PARAMETERS, Degrees, RunShape
-from whatif.transforms.relayout.structure import canonical, pipeline_of
+from whatif.transforms.relayout.structure import canonical
 
 LEAST_KNOWN_FRAC = 0.5
 """Of the time of the work: of a run of which less is understood nothing is said about layouts."""

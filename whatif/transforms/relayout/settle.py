@@ -12,6 +12,7 @@ import numpy as np
 from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
+from whatif.models.pipeline import pipeline_of
 from whatif.models.places import BACKWARDS
 from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
@@ -20,7 +21,7 @@ from whatif.tape.segments import Program, Tape
 from whatif.transforms.gradients import REDUCTIONS
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.stage_weights import shares_of
-from whatif.transforms.relayout.structure import canonical, pipeline_of, same_structure
+from whatif.transforms.relayout.structure import canonical, same_structure
 from whatif.transforms.relayout.work_done import with_parts_of_work
 
 HALVED = (
