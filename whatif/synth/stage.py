@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from ingest.vocab import CollectiveKind
 from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
-from whatif.models.pipeline import Turn, Work, turns
+from whatif.models.pipeline.orders import turns
+from whatif.models.pipeline.terms import Turn, Work
 from whatif.models.places import Part, Pass, Place
 from whatif.models.transformer.works import optimizer_works, sync_works
 from whatif.synth.operators import Operator

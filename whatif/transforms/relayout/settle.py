@@ -12,7 +12,7 @@ import numpy as np
 from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int8, Int32, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
-from whatif.models.pipeline import pipeline_of
+from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.places import BACKWARDS
 from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
