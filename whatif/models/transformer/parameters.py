@@ -139,7 +139,7 @@ def stage_held(shape: RunShape, stage: int) -> Held:
         held = held + head_parameters(model)
         if model.tied and stages > 1:
             held = held + embedding_parameters(model)
-    return held.times(_given(model))
+    return held.times(given_share(model))
 
 
 def stage_parameters(shape: RunShape, stage: int) -> float:
@@ -172,7 +172,7 @@ def state_parameters(shape: RunShape) -> float:
     return updated_by_rank(shape, stage_held(shape, 0))
 
 
-def _given(model: ModelShape) -> float:
+def given_share(model: ModelShape) -> float:
     """A given sum over that of the formula: parts are scaled to add up to it."""
     if model.parameters is None or not is_known(model):
         return 1.0
