@@ -32,7 +32,8 @@ class Parts:
     """In the count of the rank from 0, or as named over all; -1 outside."""
     micro_batch: Int32
     of_forward: Int64
-    """Stroke of forward whose gradient or repetition it is; -1."""
+    """Stroke of forward, or of its repetition, whose gradient it is; -1. Of what is computed again
+    it is not told: the engine's node around it names but one operator of all that it repeats."""
     passes: int
     """Most forward passes in a step."""
     layers: tuple[int, ...]
@@ -68,7 +69,10 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     mirrored = False
     uneven = False
     if told is not None:
-        _follow(strokes, passes, told, columns)
+        _follow(strokes, passes, _behind_repetitions(told, columns), columns)
+        back = columns.direction == Pass.BACKWARD
+        followed = back & (told >= 0) & (strokes.step[told] == strokes.step)
+        columns.of_forward[followed] = told[followed]
         columns.direction = with_halves(
             strokes,
             columns.direction,
@@ -179,15 +183,21 @@ def _told_by_forward(
         ahead &= strokes.doing != Doing.NOTHING
     source = np.flatnonzero(ahead)
     stroke[known] = _lookup(strokes, source, strokes.forward_ns[known])
-    # What is computed again stands for the forward that it repeats.
-    for _ in range(2):
-        hop = (stroke >= 0) & (columns.direction[stroke] == Pass.RECOMPUTE)
-        stroke[hop] = stroke[stroke[hop]]
+    hopped = _behind_repetitions(stroke, columns)
     several = [
-        len(np.unique(stroke[piece][stroke[piece] >= 0])) >= _layers_behind(stroke[piece], columns)
+        len(np.unique(hopped[piece][hopped[piece] >= 0])) >= _layers_behind(hopped[piece], columns)
         for piece in backward
     ]
     return stroke if np.mean(several) > _LEAST_TOLD else None
+
+
+def _behind_repetitions(told: Int64, columns: _Columns) -> Int64:
+    """What is computed again stands for the forward that it repeats: the same layer."""
+    stroke = told.copy()
+    for _ in range(2):
+        hop = (stroke >= 0) & (columns.direction[stroke] == Pass.RECOMPUTE)
+        stroke[hop] = stroke[stroke[hop]]
+    return stroke
 
 
 def _layers_behind(stroke: Int64, columns: _Columns) -> int:
@@ -227,7 +237,6 @@ def _follow(strokes: Strokes, passes: Passes, told: Int64, columns: _Columns) ->
         columns.part[piece] = columns.part[nearest]
         columns.layer[piece] = columns.layer[nearest]
         columns.micro_batch[piece] = columns.micro_batch[nearest]
-        columns.of_forward[piece[known]] = stroke[known]
 
 
 def _mirror(strokes: Strokes, passes: Passes, columns: _Columns) -> bool:

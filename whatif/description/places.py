@@ -45,6 +45,7 @@ def places_of(strokes: Strokes, parts: Parts) -> Int8:
         place, (Place.COMMUNICATION, Place.GRADIENT, Place.NORM)
     )
     place[embeds] = Place.EMBEDDING
+    _repeated_by_dims(strokes, parts, place)
     follows = (parts.of_forward >= 0) & ~forward
     follows &= ~np.isin(place, (Place.COMMUNICATION, Place.GRADIENT))
     follows &= ~np.isin(strokes.doing, _SURE) & (place[parts.of_forward] != Place.UNKNOWN)
@@ -86,6 +87,27 @@ def _by_dims(strokes: Strokes, parts: Parts, place: Int8) -> None:
         if choice:
             before = before if before in choice else min(choice)
             place[at] = before
+
+
+def _repeated_by_dims(strokes: Strokes, parts: Parts, place: Int8) -> None:
+    """Products computed again have the dims of their forward, if only some of a layer are.
+
+    Where several places have them the order in the layer chooses.
+    """
+    product = strokes.product
+    inside = (parts.part == Part.LAYER) & (strokes.doing == Doing.PRODUCT) & product.all(axis=1)
+    again = np.flatnonzero(inside & (parts.direction == Pass.RECOMPUTE))
+    ahead = np.flatnonzero(inside & (parts.direction == Pass.FORWARD) & (place != Place.UNKNOWN))
+    if not len(again) or not len(ahead):
+        return
+    meant: dict[tuple[int, ...], set[int]] = {}
+    told = np.unique(np.column_stack([product[ahead], place[ahead]]), axis=0)
+    for *dims, where in told.tolist():
+        meant.setdefault(tuple(dims), set()).add(where)
+    for at, dims in zip(again.tolist(), map(tuple, product[again].tolist()), strict=True):
+        choice = meant.get(dims)
+        if choice and int(place[at]) not in choice:
+            place[at] = min(choice)
 
 
 def _in_layers(strokes: Strokes, parts: Parts, place: Int8) -> None:

@@ -137,6 +137,41 @@ def test_recomputed_layers_are_those_of_their_backward(tmp_path: Path) -> None:
     assert (per_layer[0] == per_layer[1]).all()
 
 
+AGAIN = {
+    Recompute.FULL: Options(recompute=Recompute.FULL, fused_attention=False, scores_written=True),
+    Recompute.SELECTIVE: Options(
+        recompute=Recompute.SELECTIVE, fused_attention=False, scores_written=True
+    ),
+}
+PRODUCTS = (Place.QKV, Place.PROJECTION, Place.UP, Place.DOWN)
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_what_is_computed_again_has_the_places_of_its_forward(
+    again: Recompute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Backward too: its gradients are those of what was computed again."""
+    monkeypatch.setitem(RUNS, "written", (GPT, Degrees(tp=2), AGAIN[again]))
+    graph, found = labelled(tmp_path, "written")
+    labels = found.labels
+    kernels = (graph.tasks.kind == TaskKind.KERNEL) & (labels.part == Part.LAYER)
+
+    def count(direction: Pass, place: Place) -> int:
+        return int((kernels & (labels.direction == direction) & (labels.place == place)).sum())
+
+    whole = again is Recompute.FULL
+    for place in (*PRODUCTS, Place.ATTENTION):
+        once = count(Pass.FORWARD, place)
+        assert once > 0
+        # The last product needs no second time: nothing but the sum comes behind it.
+        if place != Place.DOWN:
+            is_repeated = whole or place == Place.ATTENTION
+            assert count(Pass.RECOMPUTE, place) == (once if is_repeated else 0)
+    for place in PRODUCTS:
+        assert count(Pass.BACKWARD, place) == 2 * count(Pass.FORWARD, place)
+    assert count(Pass.BACKWARD, Place.ATTENTION) >= 2 * 2 * GPT.layers * MICRO_BATCHES
+
+
 def test_without_stacks_and_shapes_the_order_of_kernels_tells_layers(tmp_path: Path) -> None:
     graph, known = labelled(tmp_path, "gpt", batch=Batch(samples=1, sequence=2048))
     bare = label(replace(graph, scopes=NO_SCOPES), layout_of(graph))
