@@ -198,5 +198,6 @@ def _products_ns(site: Site, row: Volume) -> Float64:
     products = of_places & (tasks.kernel_class[units.line] == KernelClass.GEMM)
     at = np.flatnonzero(products & (units.of_unit >= 0))
     dur_ns = tasks.dur_ns[units.line[at]].astype(np.float64)
-    found: Float64 = np.bincount(units.of_unit[at], dur_ns, minlength=len(units))
-    return found * (0.5 if row.way is Way.BACKWARD else 1.0)
+    found = np.zeros(len(units), np.float64)
+    np.add.at(found, units.of_unit[at], dur_ns)
+    return found / 2 if row.way is Way.BACKWARD else found
