@@ -234,11 +234,16 @@ class Stage(Writer):
             return
         for pieces in self._pieces:
             for piece in pieces:
-                for number, row in enumerate(self._updated(piece)):
+                for number, row in enumerate(self._updated(piece) or self._early(piece)):
                     self._gathered[piece, number] = self.join(row)[-1]
 
     def _updated(self, piece: Piece) -> list[Volume]:
         return self._plan.at(piece, Way.NONE, Spot.UPDATED)
+
+    def _early(self, piece: Piece) -> list[Volume]:
+        if self._plan.shape.degrees.zero == FULLY_SHARDED:
+            return []  # gathered before each use
+        return self._plan.at(piece, Way.FORWARD, Spot.PARAMETERS)
 
     def _gather_now(self) -> None:
         rows = [row for each in self._pieces for piece in each for row in self._updated(piece)]
