@@ -12,7 +12,8 @@ from itertools import pairwise
 from ingest.vocab import CollectiveKind
 from whatif.models.exchanges.state import BUCKET_BYTES
 from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
-from whatif.models.pipeline import Turn, Work, turns
+from whatif.models.pipeline.orders import turns
+from whatif.models.pipeline.terms import Turn, Work
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import SHARDS_GRADIENTS, SHARDS_PARAMETERS
 from whatif.models.transformer.works import optimizer_works, sync_works
@@ -235,11 +236,16 @@ class Stage(Writer):
             return
         for pieces in self._pieces:
             for piece in pieces:
-                for number, row in enumerate(self._updated(piece)):
+                for number, row in enumerate(self._updated(piece) or self._early(piece)):
                     self._gathered[piece, number] = self.join(row)[-1]
 
     def _updated(self, piece: Piece) -> list[Volume]:
         return self._blueprint.at(piece, Way.NONE, Spot.UPDATED)
+
+    def _early(self, piece: Piece) -> list[Volume]:
+        if self._blueprint.shape.degrees.zero == SHARDS_PARAMETERS:
+            return []  # gathered before each use
+        return self._blueprint.at(piece, Way.FORWARD, Spot.PARAMETERS)
 
     def _gather_now(self) -> None:
         rows = [row for each in self._pieces for piece in each for row in self._updated(piece)]

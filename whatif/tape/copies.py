@@ -103,7 +103,7 @@ def releases(reel: Reel, made: Instances, copies: Copies) -> tuple[Int64, EdgeLi
         & ~made.as_recorded[copies.instance]
         & (np.arange(len(copies)) < made.n_tasks)
     )
-    anchor = _anchors(reel)[made.segment[copies.instance[task]]]
+    anchor = _host_ends(reel, last=False)[made.segment[copies.instance[task]]]
     anchored = (anchor >= 0) & (reel.moment[anchor] < reel.moment[source[task]])
     lag_ns = (release_ns[task] - reel.start_ns[anchor])[anchored]
     src = (made.base[copies.instance[task]] + reel.local[anchor])[anchored]
@@ -124,13 +124,14 @@ def handed_over(src: Int64, dst: Int64, lag_ns: Int64, *, from_start: bool) -> E
     )
 
 
-def _anchors(reel: Reel) -> Int64:
-    """First host task of each segment; -1."""
+def _host_ends(reel: Reel, *, last: bool) -> Int64:
+    """First or last host task of each segment; -1."""
     host = np.flatnonzero(is_host(reel.tape.graph) & (reel.segment >= 0))
-    order = host[np.argsort(reel.moment[host], kind="stable")[::-1]]
-    anchor = np.full(reel.n_segments, NONE, np.int64)
-    anchor[reel.segment[order]] = order  # of several the last assignment counts: the first task
-    return anchor
+    order = host[np.argsort(reel.moment[host], kind="stable")]
+    found = np.full(reel.n_segments, NONE, np.int64)
+    order = order if last else order[::-1]
+    found[reel.segment[order]] = order  # of several the last assignment counts
+    return found
 
 
 def held(
@@ -146,10 +147,7 @@ def held(
         release_ns: of each; a task without anything before it starts as its rank began its steps.
     """
     loose = np.flatnonzero((degree == 0) & (release_ns == NEVER_RELEASED_NS))
-    host = np.flatnonzero(is_host(reel.tape.graph) & (reel.segment >= 0))
-    order = host[np.argsort(reel.moment[host], kind="stable")]
-    last = np.full(reel.n_segments, NONE, np.int64)
-    last[reel.segment[order]] = order
+    last = _host_ends(reel, last=True)
     of_instance = np.where(made.segment >= 0, last[made.segment], NONE)
     numbers = np.where(of_instance >= 0, np.arange(len(made)), NONE)
     latest = np.concatenate([[NONE], np.maximum.accumulate(numbers)[:-1]])

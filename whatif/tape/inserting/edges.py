@@ -11,6 +11,7 @@ from replay.graph.csr import EdgeList
 from replay.graph.rules.base import edge_list
 from whatif.tape.inserting.rows import OTHERWISE, Rows, Waits
 from whatif.tape.inserting.tasks import Made
+from whatif.tape.lags import usual_ns
 from whatif.tape.splice import boundary_rows, edges_of, ends_with, with_edges, with_ends
 
 _ORDER = (EdgeKind.PROGRAM_ORDER, EdgeKind.HAND_OVER)
@@ -51,13 +52,9 @@ class _Lags:
 
     @classmethod
     def of(cls, edges: EdgeList) -> "_Lags":
-        def usual(kind: EdgeKind, default_ns: int) -> int:
-            lags = edges.lag_ns[(edges.kind == kind) & ~edges.from_start]
-            return int(np.median(lags)) if len(lags) else default_ns
-
         return cls(
-            stream_ns=usual(EdgeKind.STREAM_ORDER, thresholds.DEFAULT_STREAM_NS),
-            event_ns=usual(EdgeKind.EVENT_WAIT, thresholds.DEFAULT_EVENT_NS),
+            stream_ns=usual_ns(edges, EdgeKind.STREAM_ORDER, thresholds.DEFAULT_STREAM_NS),
+            event_ns=usual_ns(edges, EdgeKind.EVENT_WAIT, thresholds.DEFAULT_EVENT_NS),
         )
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
-from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
+from replay.graph.arrays import NONE, Bool, Float64, Int8, Int32, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
-from whatif.models.pipeline import pipeline_of
+from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.places import BACKWARDS
 from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
@@ -89,7 +89,7 @@ def _direction(tape: Tape) -> Int64:
     return _of_segment(tape, tape.segments.direction)
 
 
-def _of_segment(tape: Tape, column: np.ndarray) -> Int64:
+def _of_segment(tape: Tape, column: Int8 | Int32) -> Int64:
     """A column of the segments by task; -1 outside."""
     value: Int64 = np.append(column.astype(np.int64), -1)[tape.segment]
     return value

@@ -8,7 +8,7 @@ import numpy as np
 
 from ingest.errors import ScenarioError
 from ingest.vocab import CollectiveKind
-from replay.graph.arrays import NONE, Int64
+from replay.graph.arrays import NONE, Bool, Int64
 from whatif.models.exchanges.state import BUCKET_BYTES, FIRST_BUCKET_BYTES
 from whatif.models.exchanges.volume import Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass
@@ -91,7 +91,7 @@ def _sized(site: Site, units: Int64, rows: tuple[Volume, ...]) -> _Parts:
     return _Parts(unit=units[kept], size_bytes=size[kept])
 
 
-def _has(site: Site, units: Int64, row: Volume) -> np.ndarray:
+def _has(site: Site, units: Int64, row: Volume) -> Bool:
     model = site.ask.target.model
     layer = site.units.layer[units]
     if model.experts is None or row.of not in (Of.DENSE, Of.EXPERTS):
