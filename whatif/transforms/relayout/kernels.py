@@ -47,7 +47,6 @@ def reshaped(tape: Tape, ask: Ask) -> Part:
         tape=replace(tape, graph=changed),
         assumptions=_told(graph, made, scaled, KERNELS if on_device else OPERATORS),
         known_errors=_known_errors(made, scaled, on_device=on_device),
-        scaled_ns=int(made.dur_ns[scaled].sum()),
     )
 
 

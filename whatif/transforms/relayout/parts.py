@@ -32,7 +32,3 @@ class Part:
     tape: Tape
     assumptions: tuple[str, ...] = ()
     known_errors: tuple[str, ...] = ()
-    scaled_ns: int = 0
-    """Sum of the durations of tasks (as they are now) whose time a model's ratio gave."""
-    made_ns: int = 0
-    """Sum of the durations that a model alone gave."""
