@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 
+from ingest.vocab import TaskKind
 from whatif.description.described import Described
 from whatif.models.shape import RunShape
 from whatif.tape.segments import Tape
 from whatif.transforms.base import Context
+
+DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
+"""What devices do beside communicating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
