@@ -174,6 +174,19 @@ def test_sums_of_a_layer_hold_up_its_stream() -> None:
     )
 
 
+def test_asynchronous_sums_hide_behind_their_products_but_for_a_piece() -> None:
+    """A product of 100 us hides three quarters of its time; a quarter of the sum always shows."""
+    plain, hidden = (
+        _made(edited(_shape(tp=4), options=Options(async_tp=is_async)))[1].tape.graph
+        for is_async in (False, True)
+    )
+    whole_us, left_us = (graph.collectives.transfer_ns / US for graph in (plain, hidden))
+    expected = np.maximum(whole_us - 75, whole_us / 4)
+    is_hidden = left_us != whole_us
+    assert left_us[is_hidden] == pytest.approx(expected[is_hidden], abs=0.01)
+    assert is_hidden.sum() == 2 * (2 * 4 + 1), "of both micro-batches: four a layer, and the head's"
+
+
 def test_the_sum_of_attention_comes_before_the_feed_forward() -> None:
     """Behind the projection of each layer, not at its end."""
     _, part = _made(_shape(tp=4))
