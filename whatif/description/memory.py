@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from ingest.errors import UserError
+from ingest.units import format_gib
 from replay.graph.work import KernelWork
 from whatif.description.described import Finding, Kind, Sure
 from whatif.models.memory.rank import RankMemory, fullest, is_told
 from whatif.models.memory.stages import stages_of
 from whatif.models.memory.state import State, state_of
 from whatif.models.shape import RunShape
-
-GIB = 2**30
 
 _DEVICE = "properties of the device"
 _HELD = "most that tensors hold at once on one device (memory events)"
@@ -65,4 +64,4 @@ def _moment(memory: RankMemory) -> Iterator[Finding]:
 
 
 def _finding(what: str, size: float, sure: Sure, evidence: str) -> Finding:
-    return Finding(what=what, value=f"{size / GIB:.3g} GiB", sure=sure, evidence=evidence)
+    return Finding(what=what, value=format_gib(size), sure=sure, evidence=evidence)

@@ -7,9 +7,10 @@ from msgspec import structs
 
 from replay.graph.work import NO_WORK
 from whatif.description.described import Kind, Sure
-from whatif.description.memory import GIB, memory_findings
+from whatif.description.memory import memory_findings
 from whatif.models.shape import Batch, Degrees, ModelShape, Options, RunShape, Schedule
 
+GIB = 2**30
 MODEL = ModelShape(layers=4, hidden=512, heads=8, ffn=2048, vocab=1024)
 SHAPE = RunShape(model=MODEL, batch=Batch(samples=1.0, sequence=128))
 
