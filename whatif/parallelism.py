@@ -163,6 +163,9 @@ def layout_of(graph: TaskGraph, *, data_groups: str | None = None) -> Layout:
     ]
     if any(role.confidence is Confidence.GIVEN for role in roles):
         roles = [_unless_guessed(role) for role in roles]
+    roles = [
+        _unless_alone(group, role, roles) for group, role in zip(graph.groups, roles, strict=True)
+    ]
     inner = prod(_largest(roles, axis) for axis in INNER)
     roles = [_across_all(role, ranks, inner) for role in roles]
     coordinates = _coordinates(graph.groups, roles)
@@ -368,6 +371,29 @@ def _by_name(group: Group, _: Use) -> _Told | None:
     return _Told(axis, Confidence.NAMED, f"named {group.description or group.name}")
 
 
+def _unless_alone(group: Group, role: Role, roles: list[Role]) -> Role:
+    """Replicas with an axis that the run does not have are replicas alone.
+
+    Megatron-LM reduces over `DATA_PARALLEL_GROUP_WITH_CP` without context parallelism too.
+    """
+    if role.axis is not Axis.WORLD or role.confidence is not Confidence.NAMED:
+        return role
+    beside = [axis for axis in _axes_named(group) if axis in INNER]
+    if any(_largest(roles, axis) > 1 for axis in beside):
+        return role
+    return replace(role, axis=Axis.SHARDED if role.parameters_gathered else Axis.DATA)
+
+
+def _axes_named(group: Group) -> list[str]:
+    """Axes in the name of a communicator, the first of its names that has any."""
+    for name in (group.description, group.name):
+        words = set(re.split(r"[^a-z]+", name.lower()))
+        found = [axis for axis, known in _WORDS if words & known]
+        if found:
+            return found
+    return []
+
+
 def _by_kinds(_: Group, use: Use) -> _Told | None:
     """What sends, receives and exchanges alone say."""
     kinds = {kind for kind, _ in use.weight} - {CollectiveKind.UNKNOWN, CollectiveKind.BARRIER}
@@ -386,16 +412,12 @@ def _axis_by_name(group: Group) -> Axis | None:
     Replicas together with what they are divided into (`DATA_PARALLEL_GROUP_WITH_CP`) lie across
     several axes; those of experts (`EXPERT_DATA_PARALLEL_GROUP`) are replicas.
     """
-    for name in (group.description, group.name):
-        words = set(re.split(r"[^a-z]+", name.lower()))
-        found = [axis for axis, known in _WORDS if words & known]
-        if "data" in found and any(axis in found for axis in INNER):
-            return Axis.WORLD
-        if "data" in found:
-            found = [axis for axis in found if axis in REPLICATED]
-        if found:
-            return Axis(found[0])
-    return None
+    found = _axes_named(group)
+    if "data" in found and any(axis in found for axis in INNER):
+        return Axis.WORLD
+    if "data" in found:
+        found = [axis for axis in found if axis in REPLICATED]
+    return Axis(found[0]) if found else None
 
 
 def _gathers_parameters(use: Use) -> tuple[bool, str]:

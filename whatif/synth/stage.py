@@ -237,7 +237,11 @@ class Stage(Writer):
                     self._gathered[piece, number] = self.join(row)[-1]
 
     def _updated(self, piece: Piece) -> list[Volume]:
-        return self._plan.at(piece, Way.NONE, Spot.UPDATED)
+        """What brings a part's updated parameters: behind the step, or for its first forward."""
+        rows = self._plan.at(piece, Way.NONE, Spot.UPDATED)
+        if self._plan.shape.degrees.zero < FULLY_SHARDED:
+            rows += self._plan.at(piece, Way.FORWARD, Spot.PARAMETERS)
+        return rows
 
     def _gather_now(self) -> None:
         rows = [row for each in self._pieces for piece in each for row in self._updated(piece)]
