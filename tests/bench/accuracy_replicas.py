@@ -151,8 +151,8 @@ Measured runs over gloo (one core and one throttled link per rank): the traces o
 ranks, the measured step of another. `predicted` = measured base step x predicted / replayed; beside
 it the same with the base step as `--unprofiled-step`. The plain run in one process has neither DDP
 nor FSDP: what these do beside communicating (copies into buckets, views of shards) stays in the
-prediction, since nothing in a trace says that the program would change. Not answered: from one
-rank to more (`one-rank`, `nosync`): no communicator, so no size of the gradients."""
+prediction, since nothing in a trace says that the program would change. From one
+rank to more (`one-rank`, `nosync`): [other layouts](#other-layouts-and-batches)."""
 PUBLISHED = """\
 Published tables, each from its smallest row: no trace is public, so a graph of one rank stands for
 that row (`tests/bench/weak_scaling.py`), without stragglers and without the slowdown of kernels

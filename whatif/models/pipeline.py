@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from types import MappingProxyType
 
 from ingest.errors import ScenarioError
-from whatif.models.shape import Schedule
+from whatif.models.shape import RunShape, Schedule
 
 
 class Work(IntEnum):
@@ -102,6 +102,16 @@ class Pipeline:
         if self.kind is Schedule.DUALPIPE:
             return (place, 0) if chunk == 0 else (self.stages - 1 - place, 1)
         return place % self.stages, place // self.stages
+
+
+def pipeline_of(shape: RunShape) -> Pipeline:
+    """Stages, chunks and micro-batches of one replica of a run."""
+    return Pipeline(
+        schedule=shape.options.schedule,
+        stages=shape.degrees.pp,
+        micro_batches=shape.batch.micro_batches,
+        chunks=shape.degrees.virtual_stages,
+    )
 
 
 @lru_cache

@@ -34,6 +34,9 @@ class Pass(IntEnum):
     """Forward again, inside backward."""
 
 
+BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
+
+
 class Place(IntEnum):
     """What a device task (or the operator of a CPU run) does in its layer."""
 

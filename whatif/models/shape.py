@@ -12,6 +12,8 @@ from msgspec import Struct, field
 from ingest.errors import UsageError
 
 MOST_DEGREE = 1_000_000
+SHARDS_OPTIMIZER, SHARDS_GRADIENTS, SHARDS_PARAMETERS = 1, 2, 3
+"""From which stage of ZeRO on each is divided over the replicas."""
 
 
 class Schedule(StrEnum):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 
 from whatif.models.exchanges.volume import Along, Of, Spot, Way
 from whatif.models.memory.rank import fullest
-from whatif.models.memory.stages import Stage, pipeline_of, stages_of
-from whatif.models.pipeline import PassTimes, bubble
+from whatif.models.memory.stages import Stage, stages_of
+from whatif.models.pipeline import PassTimes, bubble, pipeline_of
 from whatif.models.places import Part
 from whatif.models.shape import RunShape
 from whatif.models.volumes import recomputed

@@ -151,7 +151,7 @@ def _sources(reel: Reel, made: Instances, instance: Int64, link: Int64, links: _
         found[left] = whole.some(left).found(later[left], exact=exact)
         sure[left] = found[left] >= 0
     left = np.flatnonzero((found < 0) & ~later)
-    found[left] = whole.some(left).ofclass_of()
+    found[left] = whole.some(left).of_class()
     return _Sources(instance=found, sure=sure, later=later)
 
 
@@ -208,7 +208,7 @@ class _Wanted:
             found[mine] = np.where(place >= 0, row[place], NONE)
         return found
 
-    def ofclass_of(self) -> Int64:
+    def of_class(self) -> Int64:
         """The latest of the same part and direction."""
         row, segment = self.made.by_segment
         place = latest(

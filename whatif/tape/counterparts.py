@@ -68,7 +68,7 @@ def followed(
 
     Threads that hand over, streams that are synchronised and events do not ask whose work that was.
     An event is recorded at a certain place, though: only where that is of the same part of the
-    model does it wait for the end of the lane (`_alike`).
+    model does it wait for the end of the lane (`alike`).
 
     Returns:
         The last new task on the lane before the instance; -1 for other edges.

@@ -105,7 +105,6 @@ def meeting_edges(reel: Reel, made: Instances, meetings: Meetings) -> Met:
     key = calls * n_recorded + sources
     order = np.argsort(key, kind="stable")
     known, ids = key[order], ids[order]
-
     if not len(known):
         return Met(edges=moved(edges, row[:0], row[:0], row[:0]), disturbed=row[:0])
 
@@ -133,9 +132,9 @@ def collective_columns(
     arrivals = graph.tasks.collective[graph.tasks.kind == TaskKind.ARRIVE]
     n_then = np.bincount(arrivals[arrivals >= 0], minlength=len(calls.kind))
     seen = np.maximum(calls.members_seen[recorded] + n_now - n_then[recorded], 1)
+    expected = np.maximum(calls.members_expected[recorded], seen)
     columns["members_seen"] = seen.astype(np.int32)
-    columns["members_expected"] = np.maximum(calls.members_expected[recorded], seen)
-    columns["members_expected"] = columns["members_expected"].astype(np.int32)
+    columns["members_expected"] = expected.astype(np.int32)
     group, groups = _groups(reel, made, meetings)
     columns["group"] = group.astype(np.int32)
     return Collectives(**columns), groups

@@ -11,9 +11,9 @@ from whatif.tape.instances import Instances
 from whatif.tape.lanes import NewLanes
 from whatif.tape.meetings import Meetings
 from whatif.tape.reel import Reel
+from whatif.tape.segments import RECEIVE, SEND
 from whatif.tape.spans import numbered
 
-SEND, RECEIVE, BOTH = 1, 2, 3
 ENDS = 2
 NAME_ON_DEVICE, NAME_ON_HOST = "ncclDevKernel_SendRecv", "gloo:send_recv"
 

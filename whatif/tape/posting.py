@@ -11,8 +11,9 @@ from replay.graph.csr import EdgeList, concatenate
 from replay.graph.rules.base import edge_list
 from whatif.tape.instances import Instances
 from whatif.tape.lanes import Stretches
-from whatif.tape.messages import ENDS, RECEIVE, Messages
+from whatif.tape.messages import ENDS, Messages
 from whatif.tape.reel import Reel, is_host
+from whatif.tape.segments import RECEIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from whatif.description.labels import Labels
 
 OUTSIDE = -1
 """Segment of tasks that no program moves: before the first step, after the last, or fixed."""
+SEND, RECEIVE, BOTH = 1, 2, 3
+"""What an end of a message does; both at once where two ranks exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +20,6 @@ class Segments:
     step: Int32
     """Ordinal of the step."""
     part: Int8
-    """Part."""
     direction: Int8
     """Pass."""
     layer: Int32
@@ -69,7 +70,7 @@ class Peers:
     """Sends and receives between stages: one row per instance of the program."""
 
     kind: Int8
-    """0: no p2p (a segment); 1: send; 2: receive; 3: both at once."""
+    """SEND, RECEIVE or BOTH; 0 for an instance of a segment."""
     peer: Int32
     """New rank at the other end of the (first) message; -1."""
     key: Int64

@@ -140,6 +140,22 @@ def with_ends(bounds: Boundaries, row: Int64, task: Int64) -> Boundaries:
     return replace(bounds, start=starts.astype(np.int64), task=tasks[order].astype(np.int32))
 
 
+def boundary_rows(bounds: Boundaries, rank: Int32, step: Int32) -> Int64:
+    """Rows of the boundaries that end steps: rank position x (steps + 1) + step + 1.
+
+    Args:
+        bounds: whose ranks may stand in any order: those of pipelines come stage by stage.
+        rank: one of theirs, per row asked for.
+        step: ordinal, from 0.
+    """
+    ranks = np.array(bounds.ranks, np.int64)
+    order = np.argsort(ranks)
+    place = np.searchsorted(ranks[order], rank)
+    position = order[np.minimum(place, len(ranks) - 1)]
+    rows: Int64 = position * (bounds.n_steps + 1) + step.astype(np.int64) + 1
+    return rows
+
+
 def ends_with(bounds: Boundaries, task: Int64) -> tuple[Int64, Int64]:
     """Boundaries that end with some of the tasks: their rows, and the positions in `task`."""
     row = np.repeat(np.arange(len(bounds.start) - 1), np.diff(bounds.start))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ingest.vocab import CollectiveKind
 from whatif.models.exchanges.volume import UNKNOWN, Along, Of, Spot, Volume, Way, bytes_of
-from whatif.models.shape import RunShape
+from whatif.models.shape import SHARDS_PARAMETERS, RunShape
 from whatif.models.transformer.dims import is_known
 from whatif.models.transformer.parameters import (
     Held,
@@ -15,8 +15,6 @@ from whatif.models.transformer.parameters import (
     layer_parameters,
 )
 
-FULLY_SHARDED = 3
-"""ZeRO stage in which parameters are shards too."""
 NORM_BYTES = 4
 
 
@@ -93,7 +91,7 @@ def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
         beside=shape.options.overlap_params,
         what="parameters of other shards",
     )
-    if shape.degrees.zero < FULLY_SHARDED:
+    if shape.degrees.zero < SHARDS_PARAMETERS:
         early = replace(gather, spot=Spot.PARAMETERS, way=Way.FORWARD)
         yield scatter
         yield early if shape.options.overlap_params else replace(gather, beside=False)

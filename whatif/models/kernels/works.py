@@ -14,7 +14,7 @@ from whatif.models.bound import Bound
 from whatif.models.kernels import attention, moved, products
 from whatif.models.kernels.machine import Machine
 from whatif.models.kernels.shares import Work as Share
-from whatif.models.places import Pass
+from whatif.models.places import BACKWARDS
 from whatif.models.transformer.work import Work, WorkKind
 
 Float64 = NDArray[np.float64]
@@ -23,7 +23,6 @@ KERNEL_SPREAD = 0.15
 products of one device differ that much from the model (see `products.py`)."""
 RATIO_SPREAD = 0.25
 """The same of a ratio of two very different sizes."""
-BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 _SHARES = {
     WorkKind.PRODUCT: Share.MATMUL,
     WorkKind.ATTENTION: Share.ATTENTION,

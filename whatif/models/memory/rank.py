@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from whatif.models.memory.layer import saved_bytes, working_bytes
 from whatif.models.memory.stages import Stage, stages_of
-from whatif.models.memory.state import PARAMETERS, State, counted, state_of, zero_of
-from whatif.models.shape import Recompute, RunShape
+from whatif.models.memory.state import State, counted, state_of, zero_of
+from whatif.models.shape import SHARDS_PARAMETERS, Recompute, RunShape
 from whatif.models.transformer.dims import dims_of, is_known
 from whatif.models.transformer.parameters import (
     embedding_parameters,
@@ -216,7 +216,7 @@ def weight_gradients(shape: RunShape, stage: Stage) -> float:
     Transformer Engine keeps one for each shape of weight: those of one layer, one expert, the head.
     """
     each = shape.elements
-    if zero_of(shape) >= PARAMETERS or each.gradient <= each.activation:
+    if zero_of(shape) >= SHARDS_PARAMETERS or each.gradient <= each.activation:
         return 0.0
     model = shape.model
     largest = 0.0
@@ -251,7 +251,7 @@ def _gathered(shape: RunShape, stage: Stage, *, backward: bool) -> float:
     with several stages it keeps all, so that not every micro-batch gathers again, and adds
     gradients up whole (torchtitan, `parallelize_llama.py`).
     """
-    if zero_of(shape) < PARAMETERS:
+    if zero_of(shape) < SHARDS_PARAMETERS:
         return 0.0
     each, model = shape.elements, shape.model
     reduced = each.gradient if each.reduced is None else each.reduced

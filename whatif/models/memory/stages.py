@@ -3,18 +3,10 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from msgspec.structs import replace
-
-from whatif.models.pipeline import Pipeline, held_of_stage, partition
+from whatif.models.pipeline import Pipeline, held_of_stage, partition, pipeline_of
 from whatif.models.shape import RunShape, Schedule
-from whatif.models.transformer.dims import is_known, required
-from whatif.models.transformer.parameters import (
-    Held,
-    embedding_parameters,
-    head_parameters,
-    layer_parameters,
-    total_parameters,
-)
+from whatif.models.transformer.dims import required
+from whatif.models.transformer.parameters import Held, held_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +30,6 @@ class Stage:
     def layers(self) -> int:
         """Of either kind."""
         return self.dense_layers + self.expert_layers
-
-
-def pipeline_of(shape: RunShape) -> Pipeline:
-    """The schedule as the pipeline's model has it."""
-    degrees = shape.degrees
-    return Pipeline(
-        schedule=shape.options.schedule,
-        stages=degrees.pp,
-        micro_batches=shape.batch.micro_batches,
-        chunks=degrees.virtual_stages,
-    )
 
 
 def stages_of(shape: RunShape) -> tuple[Stage, ...]:
@@ -82,7 +63,13 @@ def _stage(
         expert_layers=experts,
         has_embedding=has_embedding,
         has_head=has_head,
-        held=_held(shape, (dense, experts), has_embedding=has_embedding, has_head=has_head),
+        held=held_of(
+            model,
+            dense=dense,
+            with_experts=experts,
+            has_embedding=has_embedding,
+            has_head=has_head,
+        ),
         in_flight=_in_flight(pipeline, number) / len(chunks),
         heads_in_flight=pipeline.micro_batches if gpipe else 1,
     )
@@ -92,26 +79,3 @@ def _stage(
 def _in_flight(pipeline: Pipeline, number: int) -> int:
     """Kept, as searches ask for the same pipelines again and again, and DualPipe's are counted."""
     return held_of_stage(pipeline, number)
-
-
-def _held(shape: RunShape, layers: tuple[int, int], *, has_embedding: bool, has_head: bool) -> Held:
-    model = shape.model
-    dense, experts = layers
-    held = layer_parameters(model).times(dense)
-    if experts:
-        held = held + layer_parameters(model, has_experts=True).times(experts)
-    if has_embedding:
-        held = held + embedding_parameters(model)
-    if has_head:
-        held = held + head_parameters(model)
-        if model.tied and not has_embedding:
-            held = held + embedding_parameters(model)
-    return held.times(_given(shape))
-
-
-def _given(shape: RunShape) -> float:
-    """The sum that was given, over that of the formula."""
-    model = shape.model
-    if model.parameters is None or not is_known(model):
-        return 1.0
-    return model.parameters / max(total_parameters(replace(model, parameters=None)), 1.0)

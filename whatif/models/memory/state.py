@@ -8,12 +8,14 @@ those replicas that hold the same experts.
 from dataclasses import dataclass
 
 from whatif.models.memory.stages import Stage
-from whatif.models.shape import RunShape
+from whatif.models.shape import (
+    SHARDS_GRADIENTS,
+    SHARDS_OPTIMIZER,
+    SHARDS_PARAMETERS,
+    RunShape,
+)
 from whatif.models.transformer.dims import expert_tensor
 from whatif.models.transformer.parameters import Held
-
-OPTIMIZER, GRADIENTS, PARAMETERS = 1, 2, 3
-"""From which stage of ZeRO on each is divided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +61,9 @@ def state_of(shape: RunShape, stage: Stage) -> State:
     whole, shared = count.total, _shared(shape, count)
     optimizer = 0.0 if shape.options.offload else each.optimizer
     return State(
-        parameters_bytes=each.parameter * (shared if zero >= PARAMETERS else whole),
-        gradients_bytes=each.gradient * (shared if zero >= GRADIENTS else whole),
-        optimizer_bytes=optimizer * (shared if zero >= OPTIMIZER else whole),
+        parameters_bytes=each.parameter * (shared if zero >= SHARDS_PARAMETERS else whole),
+        gradients_bytes=each.gradient * (shared if zero >= SHARDS_GRADIENTS else whole),
+        optimizer_bytes=optimizer * (shared if zero >= SHARDS_OPTIMIZER else whole),
     )
 
 

@@ -120,6 +120,26 @@ def held_by_layer(shape: RunShape, *, has_experts: bool = False) -> float:
     return held_by_rank(shape, layer_parameters(shape.model, has_experts=has_experts))
 
 
+def held_of(
+    model: ModelShape, *, dense: float, with_experts: float, has_embedding: bool, has_head: bool
+) -> Held:
+    """Of so many layers of either kind, with what lies beside them.
+
+    A head without a table of its own keeps a copy of the embedding's, where that is elsewhere.
+
+    Raises:
+        UsageError: neither sizes nor the sum are known.
+    """
+    held = layer_parameters(model).times(dense)
+    if with_experts:
+        held = held + layer_parameters(model, has_experts=True).times(with_experts)
+    if has_embedding or (has_head and model.tied):
+        held = held + embedding_parameters(model)
+    if has_head:
+        held = held + head_parameters(model)
+    return held.times(_given(model))
+
+
 def stage_held(shape: RunShape, stage: int) -> Held:
     """Of a pipeline stage over all of its ranks, layers spread evenly.
 
@@ -129,17 +149,13 @@ def stage_held(shape: RunShape, stage: int) -> Held:
     """
     model, stages = shape.model, shape.degrees.pp
     with_experts = layers_with_experts(model) / stages
-    dense = required(model.layers, "layers") / stages - with_experts
-    held = layer_parameters(model).times(dense)
-    if with_experts:
-        held = held + layer_parameters(model, has_experts=True).times(with_experts)
-    if stage == 0:
-        held = held + embedding_parameters(model)
-    if stage == stages - 1:
-        held = held + head_parameters(model)
-        if model.tied and stages > 1:
-            held = held + embedding_parameters(model)
-    return held.times(_given(model))
+    return held_of(
+        model,
+        dense=required(model.layers, "layers") / stages - with_experts,
+        with_experts=with_experts,
+        has_embedding=stage == 0,
+        has_head=stage == stages - 1,
+    )
 
 
 def stage_parameters(shape: RunShape, stage: int) -> float:

@@ -11,13 +11,8 @@ from replay.graph.csr import EdgeList
 from replay.graph.rules.base import edge_list
 from whatif.tape.inserting.rows import OTHERWISE, Rows, Waits
 from whatif.tape.inserting.tasks import Made
-from whatif.tape.splice import edges_of, ends_with, with_edges, with_ends
+from whatif.tape.splice import boundary_rows, edges_of, ends_with, with_edges, with_ends
 
-EVENT_NS = 1_500
-"""From the end of work on one stream to that on another which waits for its event, where the run
-has no such pair: the usual lag of recorded ones."""
-STREAM_NS = 1_000
-"""From one kernel to the next on a stream, likewise."""
 _ORDER = (EdgeKind.PROGRAM_ORDER, EdgeKind.HAND_OVER)
 _AFTER_KERNEL = (EdgeKind.STREAM_ORDER, EdgeKind.EVENT_WAIT, EdgeKind.HOST_SYNC)
 
@@ -61,8 +56,8 @@ class _Lags:
             return int(np.median(lags)) if len(lags) else default_ns
 
         return cls(
-            stream_ns=usual(EdgeKind.STREAM_ORDER, STREAM_NS),
-            event_ns=usual(EdgeKind.EVENT_WAIT, EVENT_NS),
+            stream_ns=usual(EdgeKind.STREAM_ORDER, thresholds.DEFAULT_STREAM_NS),
+            event_ns=usual(EdgeKind.EVENT_WAIT, thresholds.DEFAULT_EVENT_NS),
         )
 
 
@@ -199,14 +194,7 @@ def _ends(graph: TaskGraph, made: Made, rows: Rows, waits: Waits, last: Int64) -
     row, place = ends_with(bounds, made.new_id[changed])
     ends = last[changed][place]
     loose = np.flatnonzero(rows.beside & ~rows.on_host & (waits.next_task < 0))
-    rank = graph.tasks.rank[made.transfer[loose]]
-    step = graph.tasks.step[made.transfer[loose]].astype(np.int64)
-    ranks = np.array(bounds.ranks, np.int64)
-    position = np.searchsorted(ranks, rank)
-    inside = step >= 0
-    loose_row = position * (bounds.n_steps + 1) + step + 1
-    return with_ends(
-        bounds,
-        np.concatenate([row, loose_row[inside]]),
-        np.concatenate([ends, made.transfer[loose][inside]]),
-    )
+    transfer = made.transfer[loose]
+    transfer = transfer[graph.tasks.step[transfer] >= 0]
+    loose_row = boundary_rows(bounds, graph.tasks.rank[transfer], graph.tasks.step[transfer])
+    return with_ends(bounds, np.concatenate([row, loose_row]), np.concatenate([ends, transfer]))

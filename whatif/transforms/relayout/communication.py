@@ -24,7 +24,6 @@ from whatif.transforms.relayout.exchanges.axes import (
 )
 from whatif.transforms.relayout.exchanges.inside import Site, inside
 from whatif.transforms.relayout.exchanges.links import Links, links_of
-from whatif.transforms.relayout.exchanges.own_work import without_own_work
 from whatif.transforms.relayout.exchanges.resize import resized
 from whatif.transforms.relayout.exchanges.state import state
 from whatif.transforms.relayout.exchanges.units import units_of
@@ -58,10 +57,9 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     kept = resized(tape.graph, ask, along, staying, links.context)
     leaving = _of_axes(along, [change.along for change in found if change.leaves])
     changed = without(replace(tape, graph=kept.graph), leaving)
-    for change in found:
-        if change.leaves:
-            changed = replace(changed, graph=without_wrapping(changed.graph, change.along))
-    changed, own = without_own_work(changed, ask)
+    changed, wrapping = without_wrapping(
+        changed, [change.along for change in found if change.leaves]
+    )
     additions = _additions(changed, ask, links, found)
     made_ns = sum(int(each.transfer_ns.sum()) for each in additions)
     return Part(
@@ -69,7 +67,7 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
         assumptions=(
             *updated.assumptions,
             *_gone_told(leaving, found),
-            *own,
+            *wrapping,
             *_come_told(additions),
             *_every_told(ask),
             *(links.told if additions else ()),

@@ -22,7 +22,8 @@ from replay.graph.work import Float64
 from whatif.models.bound import Bound
 from whatif.models.kernels import attention, moved, products, roofline
 from whatif.models.kernels.machine import Machine, machine_of
-from whatif.models.kernels.works import BACKWARDS, ratio_bound
+from whatif.models.kernels.works import ratio_bound
+from whatif.models.places import BACKWARDS
 from whatif.models.shape import ContextKind, RunShape
 from whatif.models.transformer.dims import Dims
 from whatif.tape.segments import Tape

@@ -6,7 +6,15 @@ from dataclasses import replace
 import numpy as np
 
 from ingest.errors import ScenarioError
-from whatif.models.pipeline import PassTimes, Pipeline, bubble_frac, partition, turns
+from whatif.models.pipeline import (
+    PassTimes,
+    Pipeline,
+    bubble_frac,
+    partition,
+    pipeline_of,
+    turns,
+)
+from whatif.models.shape import SHARDS_PARAMETERS
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.relayout.agreement import standing_in
@@ -14,13 +22,11 @@ from whatif.transforms.relayout.columns import Column, columns_of
 from whatif.transforms.relayout.messages import messages_of
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.passes import recorded_passes
-from whatif.transforms.relayout.structure import pipeline_of, same_structure
+from whatif.transforms.relayout.structure import same_structure
 from whatif.transforms.relayout.turned import Turning
 from whatif.transforms.relayout.writer import Plan, program_of
 
 Told = tuple[str, ...]
-FULLY_SHARDED = 3
-"""Stage of ZeRO."""
 
 
 def programs_of(tape: Tape, ask: Ask) -> tuple[tuple[Program, ...], Told]:
@@ -134,7 +140,7 @@ def _told(ask: Ask, plan: Plan, missing: int) -> Told:
         lines += [_schedule_told(ask, plan.pipeline), *plan.messages.told]
     before, after = ask.before.batch.micro_batches, ask.target.batch.micro_batches
     if after > before:
-        each = ask.before.degrees.zero == FULLY_SHARDED
+        each = ask.before.degrees.zero == SHARDS_PARAMETERS
         lines.append(
             f"micro-batches beyond the {before} recorded are copies of these; gradients are "
             f"exchanged {'by each of them' if each else 'after the last one'}"

@@ -9,9 +9,9 @@ from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels, Part, Place
-from whatif.models.pipeline import check
-from whatif.models.shape import Degrees, RunShape
-from whatif.transforms.relayout.structure import canonical, pipeline_of
+from whatif.models.pipeline import check, pipeline_of
+from whatif.models.shape import SHARDS_PARAMETERS, Degrees, RunShape
+from whatif.transforms.relayout.structure import canonical
 
 LEAST_KNOWN_FRAC = 0.5
 """Of the time of the work: of a run of which less is understood nothing is said about layouts."""
@@ -176,7 +176,7 @@ def _unusual(after: RunShape) -> Iterator[str]:
     if degrees.pp > 1 and degrees.zero > 1:
         yield (
             f"ZeRO-{degrees.zero} in a pipeline: every micro-batch exchanges gradients"
-            + (" and parameters" if degrees.zero == FULLY else "")
+            + (" and parameters" if degrees.zero == SHARDS_PARAMETERS else "")
         )
     if degrees.pp > 1 and model.tied:
         yield (
@@ -189,6 +189,3 @@ def _unusual(after: RunShape) -> Iterator[str]:
             f"{layers} layers do not divide evenly over {depth} stages and chunks: those in the "
             "middle have one more"
         )
-
-
-FULLY = 3

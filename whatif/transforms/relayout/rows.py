@@ -8,8 +8,6 @@ import numpy as np
 
 from whatif.tape.segments import OUTSIDE, Peers, Program
 
-SEND, RECEIVE = 1, 2
-
 
 class At(NamedTuple):
     """Where an instance belongs in the new run."""

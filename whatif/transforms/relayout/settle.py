@@ -12,14 +12,16 @@ import numpy as np
 from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
 from whatif.description.labels import Part, Pass, Place
-from whatif.models.shape import Recompute, Schedule
+from whatif.models.pipeline import pipeline_of
+from whatif.models.places import BACKWARDS
+from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.gradients import REDUCTIONS
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.stage_weights import shares_of
-from whatif.transforms.relayout.structure import canonical, pipeline_of, same_structure
+from whatif.transforms.relayout.structure import canonical, same_structure
 from whatif.transforms.relayout.work_done import with_parts_of_work
 
 HALVED = (
@@ -35,7 +37,6 @@ HALVED = (
 """Products: backward has as much to compute for their inputs as for their weights."""
 SMALL_BYTES = 1 << 20
 """Collectives of less (norms, flags, losses) carry no parameters."""
-BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 OVER_REPLICAS = (*REPLICATED, Axis.UNCLEAR, Axis.WORLD)
 AFTER_LAST = (Part.SYNC, Part.OPTIMIZER)
 
@@ -112,12 +113,12 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
     direction, micro_batch = _of_calls(tape)
     of_state = _reductions(tape.graph) & np.isin(direction, BACKWARDS)
     count = ask.target.batch.micro_batches
-    if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < Z_SHARDED:
+    if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < SHARDS_PARAMETERS:
         ends = [count - 1]
         if pipeline_of(ask.target).kind is Schedule.DUALPIPE:
             ends.append(count // 2 - 1)
         gone |= of_state & ~np.isin(micro_batch, ends) & (micro_batch >= 0)
-    if ask.before.batch.micro_batches < count and 0 < ask.target.degrees.zero < Z_SHARDED:
+    if ask.before.batch.micro_batches < count and 0 < ask.target.degrees.zero < SHARDS_PARAMETERS:
         gone |= _gathers(tape.graph) & (direction == Pass.FORWARD) & (micro_batch > 0)
     if _splits(ask):
         gone |= of_state & (direction == Pass.BACKWARD_INPUT)
@@ -125,10 +126,6 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
     if _made_again(ask):
         gone |= _gathers(tape.graph) & (direction == Pass.RECOMPUTE)
     return gone
-
-
-Z_SHARDED = 3
-"""From this stage of ZeRO on every micro-batch reduces its gradients."""
 
 
 def _of_calls(tape: Tape) -> tuple[Int64, Int64]:

@@ -4,16 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ingest.errors import UsageError
+from whatif.models.pipeline import pipeline_of
 from whatif.models.shape import ModelShape
-from whatif.models.transformer.parameters import (
-    embedding_parameters,
-    head_parameters,
-    layer_parameters,
-)
+from whatif.models.transformer.parameters import held_of
 from whatif.tape.segments import Program
 from whatif.transforms.relayout.parts import Ask
 from whatif.transforms.relayout.programs import stage_layers
-from whatif.transforms.relayout.structure import pipeline_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +24,10 @@ class Share:
 def shares_of(programs: Sequence[Program], ask: Ask) -> Mapping[int, Share]:
     """By new rank; what the optimizer updates, and sharded state exchanges, grows with it."""
     stages = ask.described.stage_of_rank
+    recorded = ask.described.stage_layers
     before = [
-        parameters_of(ask.before.model, layers, first=number == 0, last=number == last)
-        for last in (len(ask.described.stage_layers) - 1,)
-        for number, layers in enumerate(ask.described.stage_layers)
+        parameters_of(ask.before.model, layers, first=at == 0, last=at == len(recorded) - 1)
+        for at, layers in enumerate(recorded)
     ]
     after = _new_stages(ask)
     mean = [sum(each) / len(each) for each in (before, after)]
@@ -60,16 +56,16 @@ def _new_stages(ask: Ask) -> list[float]:
 def parameters_of(model: ModelShape, layers: Iterable[int], *, first: bool, last: bool) -> float:
     """Of some layers, with the embedding and the head; in layers where sizes are not known."""
     numbers = tuple(layers)
+    n_dense = len(numbers)
+    if model.experts is not None:
+        n_dense = sum(layer < model.dense_layers for layer in numbers)
     try:
-        dense = layer_parameters(model).total
-        sparse = layer_parameters(model, has_experts=True).total if model.experts else dense
-        table, head = embedding_parameters(model).total, head_parameters(model).total
+        return held_of(
+            model,
+            dense=n_dense,
+            with_experts=len(numbers) - n_dense,
+            has_embedding=first,
+            has_head=last,
+        ).total
     except UsageError:
         return float(len(numbers))
-    n_dense = (
-        sum(layer < model.dense_layers for layer in numbers) if model.experts else len(numbers)
-    )
-    held = n_dense * dense + (len(numbers) - n_dense) * sparse
-    # A head without a table of its own keeps a copy of the embedding's on another stage.
-    copied = table if last and model.tied and not first else 0.0
-    return held + (table if first else 0.0) + (head if last else 0.0) + copied

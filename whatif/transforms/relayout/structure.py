@@ -4,18 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from whatif.models.pipeline import Pipeline, effective
+from whatif.models.pipeline import effective
 from whatif.models.shape import RunShape
-
-
-def pipeline_of(shape: RunShape) -> Pipeline:
-    """Stages, chunks and micro-batches of one replica."""
-    return Pipeline(
-        schedule=shape.options.schedule,
-        stages=shape.degrees.pp,
-        micro_batches=shape.batch.micro_batches,
-        chunks=shape.degrees.virtual_stages,
-    )
 
 
 def canonical(shape: RunShape) -> RunShape:

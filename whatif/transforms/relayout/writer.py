@@ -7,11 +7,11 @@ from replay.graph.arrays import Int64
 from whatif.description.labels import Part
 from whatif.models.pipeline import Pipeline, Turn, Work
 from whatif.models.shape import Schedule
-from whatif.tape.segments import Program
+from whatif.tape.segments import RECEIVE, SEND, Program
 from whatif.transforms.relayout.columns import Column
 from whatif.transforms.relayout.messages import Messages
 from whatif.transforms.relayout.passes import Recorded
-from whatif.transforms.relayout.rows import RECEIVE, SEND, At, Message, Rows
+from whatif.transforms.relayout.rows import At, Message, Rows
 from whatif.transforms.relayout.structure import layer_sources, micro_batch_source
 from whatif.transforms.relayout.turned import Turning
 

@@ -11,6 +11,7 @@ from tests.builders import GraphBuilder
 from whatif.description.labels import Labels, unlabelled
 from whatif.models.exchanges.volume import Along
 from whatif.models.shape import ModelShape
+from whatif.tape.cut import cut
 from whatif.transforms.relayout.exchanges.accumulated import ACCUMULATES, with_parameters
 from whatif.transforms.relayout.exchanges.wrapping import without_wrapping
 
@@ -69,7 +70,8 @@ def test_copies_around_an_exchange_go_with_it() -> None:
     """Those inside FSDP's ranges take no time; what the layer computes stays."""
     names = ["FSDP::all_gather (blocks.0)", "aten::copy_", "aten::mm"]
     graph = _host(names, parent=[-1, 0, -1], shapes=[])
-    found = without_wrapping(graph, Along.SHARDS)
-    assert found.tasks.dur_ns.tolist() == [0, 0, 10 * US]
-    assert without_wrapping(graph, Along.REPLICAS) is graph
-    assert without_wrapping(graph, Along.TENSOR) is graph
+    tape = cut(graph, unlabelled(graph.n_tasks))
+    found, (told,) = without_wrapping(tape, [Along.TENSOR, Along.SHARDS])
+    assert found.graph.tasks.dur_ns.tolist() == [0, 0, 10 * US]
+    assert "0.02 ms per rank and step" in told
+    assert without_wrapping(tape, [Along.REPLICAS]) == (tape, ())

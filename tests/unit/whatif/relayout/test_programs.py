@@ -7,10 +7,9 @@ from msgspec.structs import replace
 from tests.layered import Layered, ask
 from whatif.description.labels import Part, Pass
 from whatif.models.shape import Degrees, Recompute, RunShape, Schedule
-from whatif.tape.segments import OUTSIDE, Program, Tape
+from whatif.tape.segments import OUTSIDE, RECEIVE, SEND, Program, Tape
 from whatif.transforms.relayout.columns import columns_of
 from whatif.transforms.relayout.programs import programs_of
-from whatif.transforms.relayout.rows import RECEIVE, SEND
 from whatif.transforms.relayout.structure import layer_sources, micro_batch_source
 
 Row = tuple[str, str, int, int]

@@ -7,13 +7,14 @@ import pytest
 
 from ingest.vocab import CollectiveKind, TaskKind
 from replay.engine.run import replay
-from replay.graph.arrays import Group, TaskGraph
+from replay.graph.arrays import Boundaries, Group, TaskGraph
 from replay.results.metrics import step_times
 from tests.builders import GraphBuilder, data_parallel
 from whatif.description.labels import unlabelled
 from whatif.tape.insert import inserted, without
 from whatif.tape.inserting.rows import Insertions
 from whatif.tape.segments import Segments, Tape
+from whatif.tape.splice import boundary_rows
 
 US = 1_000
 EVENT_US = 1.5
@@ -269,3 +270,16 @@ def test_in_and_out_again_changes_no_time() -> None:
     gone = without(lags, np.ones(2, bool)).graph
     known = gone.origin >= 0
     assert (replay(gone).start_ns[known] == replay(graph).start_ns).all()
+
+
+def test_steps_of_ranks_in_any_order_end_with_what_runs_beside() -> None:
+    """A pipeline's ranks come stage by stage; the row of a rank is that of its position."""
+    bounds = Boundaries(
+        n_steps=2,
+        ranks=(0, 4, 1, 5),
+        start=np.zeros(13, np.int64),
+        task=np.zeros(0, np.int32),
+        floor_ns=np.zeros(12, np.int64),
+    )
+    rank, step = np.array([1, 4, 5], np.int32), np.array([0, 1, 1], np.int32)
+    assert boundary_rows(bounds, rank, step).tolist() == [2 * 3 + 1, 1 * 3 + 2, 3 * 3 + 2]

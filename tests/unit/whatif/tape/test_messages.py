@@ -14,8 +14,7 @@ from tests.unit.whatif.tape.layered import CALL_NS, Labelled, training
 from whatif.description.labels import Part, Pass, unlabelled
 from whatif.tape.assemble import assemble, original
 from whatif.tape.cut import cut
-from whatif.tape.messages import BOTH, RECEIVE, SEND
-from whatif.tape.segments import OUTSIDE, Peers, Program, Tape
+from whatif.tape.segments import BOTH, OUTSIDE, RECEIVE, SEND, Peers, Program, Tape
 
 TRANSFER_NS = 2_000
 F0, F1, B1, B0, OPTIMIZER = range(5)

@@ -9,9 +9,9 @@ import numpy as np
 from ingest.errors import ScenarioError
 from ingest.vocab import CollectiveKind
 from replay.graph.arrays import NONE, Int64
-from whatif.models.exchanges.state import FULLY_SHARDED
 from whatif.models.exchanges.volume import Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass
+from whatif.models.shape import SHARDS_PARAMETERS
 from whatif.tape.inserting.rows import Insertions
 from whatif.transforms.relayout.exchanges.axes import Change, rows_along
 from whatif.transforms.relayout.exchanges.inside import LAUNCH_NS, Site
@@ -138,7 +138,7 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
             "no backward pass was found whose gradients replicas would exchange",
             hint="`replay describe` shows what was found of this run",
         )
-    fully = site.ask.target.degrees.zero == FULLY_SHARDED
+    fully = site.ask.target.degrees.zero == SHARDS_PARAMETERS
     bucket = parts if fully else _bucketed(site, parts)
     beside = rows[0].beside and not (fully and site.links.on_host)
     after = units.last_task(bucket.unit)

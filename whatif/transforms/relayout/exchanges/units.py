@@ -11,11 +11,11 @@ import numpy as np
 
 from ingest.vocab import LaneKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Int32, Int64, TaskGraph
-from whatif.models.places import Part, Pass, Place
+from whatif.models.places import BACKWARDS, Part, Pass, Place
 from whatif.tape.segments import Tape
+from whatif.tape.splice import boundary_rows
 
 FORWARDS = (Pass.FORWARD, Pass.RECOMPUTE)
-BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 PARTS = (Part.EMBEDDING, Part.LAYER, Part.HEAD)
 
 
@@ -154,7 +154,8 @@ def _line(tape: Tape) -> tuple[Int64, bool]:
     graph = tape.graph
     tasks = graph.tasks
     free = ~tasks.fixed & (tasks.step >= 0)
-    free[free] = tasks.ts_ns[free] < _step_ends_ns(graph)[_step_rows(graph, free)]
+    rows = boundary_rows(graph.boundaries, tasks.rank[free], tasks.step[free])
+    free[free] = tasks.ts_ns[free] < _step_ends_ns(graph)[rows]
     kernels = free & (tasks.kind == TaskKind.KERNEL)
     on_host = not kernels.any()
     wanted = free & (tasks.kind == TaskKind.HOST_WORK) if on_host else kernels
@@ -162,17 +163,6 @@ def _line(tape: Tape) -> tuple[Int64, bool]:
     line = np.flatnonzero(wanted & np.isin(tasks.lane, main))
     order = np.lexsort((line, tasks.ts_ns[line], tasks.lane[line]))
     return line[order], on_host
-
-
-def _step_rows(graph: TaskGraph, chosen: Bool) -> Int64:
-    """Boundary that ends the step of each chosen task: as a row of the graph's boundaries."""
-    tasks, bounds = graph.tasks, graph.boundaries
-    ranks = np.array(bounds.ranks, np.int64)
-    order = np.argsort(ranks)
-    place = np.searchsorted(ranks[order], tasks.rank[chosen])
-    position = order[np.minimum(place, len(ranks) - 1)]
-    found: Int64 = position * (bounds.n_steps + 1) + tasks.step[chosen] + 1
-    return found
 
 
 def _step_ends_ns(graph: TaskGraph) -> Int64:
