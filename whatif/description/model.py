@@ -63,6 +63,8 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
     sequence = core.sequence if core else None
     latent = _latent(ranks, hidden)
     expert = products[Place.EXPERT]
+    # Experts that lie on ranks of their own are whole, and tensor ranks bring them other tokens.
+    apart = tp if layout.degree(Axis.EXPERT) > 1 else 1
     model = ModelShape(
         layers=_layers(layout, ranks),
         hidden=hidden,
@@ -73,8 +75,8 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
         gated=_gated(ranks, up, down) or is_gated_expert(ranks),
         vocab=_vocab(graph, ranks, logits, tp),
         experts=router[2] if router else None,
-        top_k=chosen(ranks, tokens) if router else 1,
-        expert_ffn=expert_width(ranks, hidden) if expert else None,
+        top_k=chosen(ranks, tokens // apart) if router else 1,
+        expert_ffn=(expert_width(ranks, hidden) or 0) * (tp // apart) or None if expert else None,
         shared_experts=shared_experts(ranks, hidden) if expert else 0,
         dense_layers=dense_layers(ranks) if expert else 0,
         q_lora=latent.query,
