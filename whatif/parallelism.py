@@ -133,6 +133,8 @@ class Layout:
     def span(self, group: int, axis: Axis) -> int:
         """How many positions along an axis the members of a group have."""
         role = self.roles[group]
+        if role.size == 1:
+            return 1
         whole = role.axis is Axis.WORLD or (role.size >= self.world_size and role.axis not in INNER)
         if role.axis in REPLICATED and axis in REPLICATED:
             whole |= role.size >= self.replicas

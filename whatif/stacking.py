@@ -11,6 +11,7 @@ from whatif.models.bound import Bound
 from whatif.scenario import Scenario
 from whatif.transforms.base import Context
 from whatif.transforms.registry import RELAYOUTS, Transform
+from whatif.transforms.replicas import Replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +74,19 @@ def _with(told: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _relayout_follows(scenario: Scenario, number: int) -> bool:
-    """The what-if of that number, from 1, and the next are about the layout."""
+    """The what-if of that number, from 1, and the next are about the layout.
+
+    A number of replicas is where the other is, so that their order does not matter.
+    """
     both = scenario.transforms[max(number - 1, 0) : number + 1]
-    return number > 0 and len(both) > 1 and all(isinstance(one, RELAYOUTS) for one in both)
+    if number == 0 or len(both) == 1 or not any(isinstance(one, RELAYOUTS) for one in both):
+        return False
+    return all(isinstance(one, RELAYOUTS) or _only_counts_replicas(one) for one in both)
+
+
+def _only_counts_replicas(transform: Transform) -> bool:
+    """It does not say besides which communicators join them."""
+    return isinstance(transform, Replicas) and transform.groups is None
 
 
 class Stacking:

@@ -1,6 +1,7 @@
 """A pipeline as its stages would run it: each takes its turns in order, each when it can."""
 
-from whatif.models.pipeline import PassTimes, Pipeline, Turn, Work, turns
+from whatif.models.pipeline.orders import turns
+from whatif.models.pipeline.terms import PassTimes, Pipeline, Turn, Work
 
 Done = dict[tuple[str, int, int, int], float]
 

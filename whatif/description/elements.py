@@ -1,11 +1,14 @@
 """Element types of products, parameters and gradients, and how many parameters are reduced."""
 
 import numpy as np
+from msgspec import structs
 
 from ingest.vocab import CollectiveKind, ElementType, KernelClass, TaskKind
 from replay.graph.arrays import Bool, Float64, TaskGraph
 from whatif.description.described import Finding, Sure
-from whatif.models.shape import Degrees, Elements
+from whatif.models.shape import Degrees, Elements, ModelShape
+from whatif.models.transformer.dims import is_known
+from whatif.models.transformer.parameters import model_parameters
 from whatif.parallelism import REPLICATED, Axis, Layout
 
 _REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE)
@@ -21,6 +24,8 @@ _SINGLE = ("fp32", "tf32")
 _SINGLE_BYTES = 4.0
 LITTLE_FRAC = 0.05
 """Reductions of unknown size take less of their time: flags and norms."""
+NEAR_FRAC = 0.03
+"""Norms and biases, which the shapes of products do not tell, are fewer of the parameters."""
 _MOMENTS_BYTES = 8
 """Two moments in single precision (Adam), per parameter."""
 _MASTER_BYTES = 12
@@ -79,6 +84,20 @@ def parameters_of(
     if degrees.tp * degrees.pp > 1:
         words += f", of {degrees.tp * degrees.pp} parts of the model"
     return count, (_finding("model.parameters", f"{count:,}", Sure.MEASURED, words),)
+
+
+def is_tied(model: ModelShape) -> bool:
+    """The logits have no table of their own, by the number of all parameters.
+
+    That must be near what the formula has for it (norms and biases differ), and not near the other.
+    """
+    if model.parameters is None or not is_known(model):
+        return False
+    both, one = (
+        model_parameters(structs.replace(model, tied=tied)).total for tied in (False, True)
+    )
+    off = [abs(model.parameters / formula - 1) for formula in (both, one)]
+    return off[1] < NEAR_FRAC < off[0]
 
 
 def _product(graph: TaskGraph) -> tuple[str, str]:

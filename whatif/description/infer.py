@@ -10,7 +10,7 @@ from replay.graph.arrays import TaskGraph
 from whatif.description.agreement import agreed
 from whatif.description.degrees import degrees_of
 from whatif.description.described import Described, Finding, Sure
-from whatif.description.elements import elements_of, parameters_of
+from whatif.description.elements import elements_of, is_tied, parameters_of
 from whatif.description.file import Said, refuse_contradictions, said_over
 from whatif.description.kind import kind_of
 from whatif.description.label import Labelled, label
@@ -43,7 +43,7 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     layout = layout_of(graph)
     kind, kind_finding = kind_of(graph, layout)
     degrees = degrees_of(graph, layout, kind)
-    labelled = label(graph, layout, said)
+    labelled = label(graph, layout)
     pipe = _pipeline(graph, layout, labelled, degrees.degrees.pp)
     found, findings, doubts = _shape(graph, layout, labelled, degrees.degrees, pipe)
     found = _with_layers(
@@ -209,7 +209,12 @@ def _model(
     if model.parameters is not None:
         return model, ()
     count, findings = parameters_of(graph, layout, degrees)
-    return structs.replace(model, parameters=count), findings
+    counted = structs.replace(model, parameters=count)
+    if not is_tied(counted):
+        return counted, findings
+    evidence = "as many gradients as without a table of its own for the logits"
+    tied = structs.replace(counted, tied=True)
+    return tied, (*findings, _finding("model.tied", "true", Sure.MEASURED, evidence))
 
 
 def _finding(what: str, value: object, sure: Sure, evidence: str) -> Finding:

@@ -38,8 +38,6 @@ class Parts:
     """Most forward passes in a step."""
     layers: tuple[int, ...]
     """Of the rank, in order; empty where none were told apart."""
-    mirrored: bool
-    """Backward was matched by its order, not by recorded forward operators."""
     uneven: bool
     """Passes of forward and backward do not have the same number of layers."""
 
@@ -53,8 +51,15 @@ class _Columns:
     of_forward: Int64
 
 
-def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
-    """Say of every stroke where it belongs."""
+def parts_of(strokes: Strokes, passes: Passes, named: Named, *, stepped: bool = True) -> Parts:
+    """Say of every stroke where it belongs.
+
+    Args:
+        strokes: of one rank.
+        passes: in them.
+        named: layers that names tell.
+        stepped: steps are recorded; else what repeats without attention may be steps.
+    """
     n = len(strokes)
     columns = _Columns(
         direction=passes.direction.copy(),
@@ -63,10 +68,9 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
         micro_batch=np.full(n, -1, np.int32),
         of_forward=np.full(n, -1, np.int64),
     )
-    counts = [_forward(strokes, piece, named, columns) for piece in passes.forward]
+    counts = [_forward(strokes, piece, named, columns, stepped=stepped) for piece in passes.forward]
     _number(strokes, passes.forward, columns)
     told = _told_by_forward(strokes, columns, passes.backward)
-    mirrored = False
     uneven = False
     if told is not None:
         _follow(strokes, passes, _behind_repetitions(told, columns), columns)
@@ -82,7 +86,6 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
             columns.of_forward,
         )
     elif passes.backward:
-        mirrored = True
         uneven = _mirror(strokes, passes, columns)
     used = np.unique(columns.layer[columns.layer >= 0])
     return Parts(
@@ -93,12 +96,13 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
         of_forward=columns.of_forward,
         passes=int(columns.micro_batch.max(initial=-1)) + 1,
         layers=tuple(used.tolist()) if any(counts) else (),
-        mirrored=mirrored,
         uneven=uneven or len({one for one in counts if one}) > 1,
     )
 
 
-def _forward(strokes: Strokes, piece: Int64, named: Named, columns: _Columns) -> int:
+def _forward(
+    strokes: Strokes, piece: Int64, named: Named, columns: _Columns, *, stepped: bool
+) -> int:
     """Label one forward pass; how many layers were told apart in it."""
     layer = named.layer[piece]
     if (layer >= 0).any():
@@ -109,7 +113,8 @@ def _forward(strokes: Strokes, piece: Int64, named: Named, columns: _Columns) ->
         strokes.product[piece],
         noise=_noise(strokes, piece),
     )
-    if cut is None:
+    attends = np.isin(strokes.doing[piece], (Doing.ATTENTION, Doing.SOFTMAX)).any()
+    if cut is None or not (stepped or attends):
         columns.part[piece] = Part.LAYER
         columns.layer[piece] = 0
         return 0
@@ -287,8 +292,3 @@ def _taken(strokes: Strokes, piece: Int64, ahead: list[Int64]) -> Int64 | None:
     ]
     at = alike[0] if alike else 0
     return ahead.pop(at) if len(ahead) > 1 else ahead[0]
-
-
-def is_solid(doing: Int8) -> Bool:
-    """Work that makes up a part: no copies, calls, views."""
-    return np.isin(doing, _SOLID)

@@ -12,8 +12,35 @@ from msgspec import Struct, field
 from ingest.errors import UsageError
 
 MOST_DEGREE = 1_000_000
+MOST_FACTOR = 1_000.0
+"""Of samples, tokens and what experts get."""
+UNSAID_SAMPLES, UNSAID_SEQUENCE = 1.0, 1_000_000
+"""What a factor of samples and tokens multiplies where a run does not tell its own."""
 SHARDS_OPTIMIZER, SHARDS_GRADIENTS, SHARDS_PARAMETERS = 1, 2, 3
 """From which stage of ZeRO on each is divided over the replicas."""
+
+
+def check_factor(factor: float) -> None:
+    """Refuse a factor of samples or tokens that nobody means.
+
+    Raises:
+        UsageError: it is below 1 / MOST_FACTOR or above MOST_FACTOR.
+    """
+    if not 1 / MOST_FACTOR <= factor <= MOST_FACTOR:
+        raise UsageError(
+            f"a factor of {factor:g}",
+            hint=f"a number from {1 / MOST_FACTOR:g} to {MOST_FACTOR:,.0f}",
+        )
+
+
+def check_count(count: int, what: str) -> None:
+    """Refuse a number (of ranks, stages, layers, micro-batches, steps) that no job has.
+
+    Raises:
+        UsageError: it is below 1 or above MOST_DEGREE.
+    """
+    if not 1 <= count <= MOST_DEGREE:
+        raise UsageError(f"{count:,} {what}", hint=f"a number from 1 to {MOST_DEGREE:,}")
 
 
 class Schedule(StrEnum):

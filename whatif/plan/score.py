@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 from whatif.models.exchanges.volume import Along, Of, Spot, Way
 from whatif.models.memory.rank import fullest
 from whatif.models.memory.stages import Stage, stages_of
-from whatif.models.pipeline import PassTimes, bubble, pipeline_of
+from whatif.models.pipeline.costs import bubble
+from whatif.models.pipeline.terms import PassTimes, pipeline_of
 from whatif.models.places import Part
 from whatif.models.shape import RunShape
 from whatif.models.volumes import recomputed

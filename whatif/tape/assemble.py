@@ -8,7 +8,13 @@ import numpy as np
 from ingest.errors import ScenarioError
 from replay.engine.run import replay
 from replay.graph.arrays import Edges, Int32, Int64, TaskGraph
-from replay.graph.csr import by_destination, concatenate, task_label, topological_order
+from replay.graph.csr import (
+    EdgeList,
+    by_destination,
+    concatenate,
+    task_label,
+    topological_order,
+)
 from replay.graph.scans import kahn
 from whatif.tape.carried import inner_edges, outer_edges
 from whatif.tape.closing import boundaries_of
@@ -176,20 +182,16 @@ def _wired(parts: _Parts, lanes: NewLanes, copies: Copies) -> _Wired:
     disturbed[: made.n_tasks] = carried.disturbed
     disturbed[met.disturbed] = True
     disturbed[stretches.first[~stretches.as_recorded]] = True
-    dropped = carried.dropped
+    # What comes from later work, and where receives are posted, may close cycles: it is left out
+    # in turn until none is left.
     for backward, posting in ((True, True), (False, True), (False, False)):
-        released_ns = release_ns.copy()
         listed = [certain]
         if backward:
             listed.append(carried.backward)
         if posting:
             listed.append(sent.posting)
-        else:
-            released_ns[sent.posting.dst] = 0
-        whole = concatenate(listed)
-        degree = np.bincount(whole.dst, minlength=len(copies))
-        holding, released_ns = held(reel, made, copies, degree, released_ns)
-        edges = by_destination(concatenate([whole, holding]), len(copies))
+        free_ns = release_ns if posting else _released(release_ns, sent.posting.dst)
+        edges, released_ns = _held_edges(parts, copies, concatenate(listed), free_ns)
         order = kahn(edges.start, edges.src)
         if len(order) == len(copies):
             break
@@ -200,5 +202,21 @@ def _wired(parts: _Parts, lanes: NewLanes, copies: Copies) -> _Wired:
         release_ns=released_ns,
         residual_ns=residuals(reel, copies, disturbed),
         callers=sent.caller,
-        dropped=dropped + (0 if backward else len(carried.backward)),
+        dropped=carried.dropped + (0 if backward else len(carried.backward)),
     )
+
+
+def _released(release_ns: Int64, task: Int32) -> Int64:
+    """Releases with those of some tasks at the very beginning."""
+    found = release_ns.copy()
+    found[task] = 0
+    return found
+
+
+def _held_edges(
+    parts: _Parts, copies: Copies, listed: EdgeList, release_ns: Int64
+) -> tuple[Edges, Int64]:
+    """The edges, with more for tasks that nothing holds back; and what releases the others."""
+    degree = np.bincount(listed.dst, minlength=len(copies))
+    holding, released_ns = held(parts.reel, parts.made, copies, degree, release_ns)
+    return by_destination(concatenate([listed, holding]), len(copies)), released_ns

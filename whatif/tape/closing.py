@@ -3,7 +3,7 @@
 import numpy as np
 
 from ingest.vocab import LaneKind
-from replay.graph.arrays import NONE, Boundaries, Int64
+from replay.graph.arrays import NONE, Bool, Boundaries, Int64
 from whatif.tape.instances import TASKS_OF_MESSAGE, Instances
 from whatif.tape.lanes import NewLanes, Stretches
 from whatif.tape.messages import Messages
@@ -82,7 +82,7 @@ def _closing(lanes: NewLanes) -> list[bool]:
     ]
 
 
-def _step_as_recorded(reel: Reel, made: Instances) -> np.ndarray:
+def _step_as_recorded(reel: Reel, made: Instances) -> Bool:
     """Per instance, whether its program runs that step as the rank that it is like did."""
     segments = reel.tape.segments
     same = np.zeros(len(made), bool)

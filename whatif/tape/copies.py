@@ -18,12 +18,13 @@ from replay.graph.arrays import (
     Tasks,
 )
 from replay.graph.csr import EdgeList
+from replay.graph.hosts import host_tasks
 from whatif.description.labels import Labels, Part, Place, unlabelled
 from whatif.tape.instances import Instances
 from whatif.tape.lanes import NewLanes
 from whatif.tape.meetings import Meetings
 from whatif.tape.messages import Messages
-from whatif.tape.reel import Reel, is_host
+from whatif.tape.reel import Reel
 from whatif.tape.segments import OUTSIDE, Segments, Tape
 from whatif.tape.spans import Grouped
 
@@ -103,7 +104,7 @@ def releases(reel: Reel, made: Instances, copies: Copies) -> tuple[Int64, EdgeLi
         & ~made.as_recorded[copies.instance]
         & (np.arange(len(copies)) < made.n_tasks)
     )
-    anchor = _anchors(reel)[made.segment[copies.instance[task]]]
+    anchor = _host_ends(reel, last=False)[made.segment[copies.instance[task]]]
     anchored = (anchor >= 0) & (reel.moment[anchor] < reel.moment[source[task]])
     lag_ns = (release_ns[task] - reel.start_ns[anchor])[anchored]
     src = (made.base[copies.instance[task]] + reel.local[anchor])[anchored]
@@ -124,13 +125,14 @@ def handed_over(src: Int64, dst: Int64, lag_ns: Int64, *, from_start: bool) -> E
     )
 
 
-def _anchors(reel: Reel) -> Int64:
-    """First host task of each segment; -1."""
-    host = np.flatnonzero(is_host(reel.tape.graph) & (reel.segment >= 0))
-    order = host[np.argsort(reel.moment[host], kind="stable")[::-1]]
-    anchor = np.full(reel.n_segments, NONE, np.int64)
-    anchor[reel.segment[order]] = order  # of several the last assignment counts: the first task
-    return anchor
+def _host_ends(reel: Reel, *, last: bool) -> Int64:
+    """First or last host task of each segment; -1."""
+    host = np.flatnonzero(host_tasks(reel.tape.graph) & (reel.segment >= 0))
+    order = host[np.argsort(reel.moment[host], kind="stable")]
+    found = np.full(reel.n_segments, NONE, np.int64)
+    order = order if last else order[::-1]
+    found[reel.segment[order]] = order  # of several the last assignment counts
+    return found
 
 
 def held(
@@ -146,10 +148,7 @@ def held(
         release_ns: of each; a task without anything before it starts as its rank began its steps.
     """
     loose = np.flatnonzero((degree == 0) & (release_ns == NEVER_RELEASED_NS))
-    host = np.flatnonzero(is_host(reel.tape.graph) & (reel.segment >= 0))
-    order = host[np.argsort(reel.moment[host], kind="stable")]
-    last = np.full(reel.n_segments, NONE, np.int64)
-    last[reel.segment[order]] = order
+    last = _host_ends(reel, last=True)
     of_instance = np.where(made.segment >= 0, last[made.segment], NONE)
     numbers = np.where(of_instance >= 0, np.arange(len(made)), NONE)
     latest = np.concatenate([[NONE], np.maximum.accumulate(numbers)[:-1]])

@@ -8,11 +8,13 @@ from ingest.vocab import EdgeKind, Evidence, TaskKind
 from replay.graph import thresholds
 from replay.graph.arrays import NONE, Int64, TaskGraph
 from replay.graph.csr import EdgeList, concatenate
+from replay.graph.hosts import host_tasks
 from replay.graph.rules.base import edge_list
 from whatif.tape.instances import Instances
+from whatif.tape.lags import usual_ns
 from whatif.tape.lanes import Stretches
 from whatif.tape.messages import ENDS, Messages
-from whatif.tape.reel import Reel, is_host
+from whatif.tape.reel import Reel
 from whatif.tape.segments import RECEIVE
 
 
@@ -75,21 +77,16 @@ class _Lags:
     @classmethod
     def of(cls, graph: TaskGraph, messages: Messages) -> "_Lags":
         """Medians of the run; documented defaults where it has none."""
-        event_ns = _median(graph, EdgeKind.EVENT_WAIT, thresholds.DEFAULT_EVENT_NS)
-        sync_ns = _median(graph, EdgeKind.HOST_SYNC, thresholds.DEFAULT_SYNC_NS)
+        event_ns = usual_ns(graph.edges, EdgeKind.EVENT_WAIT, thresholds.DEFAULT_EVENT_NS)
+        sync_ns = usual_ns(graph.edges, EdgeKind.HOST_SYNC, thresholds.DEFAULT_SYNC_NS)
         order_ns = thresholds.DEFAULT_LINK_NS if messages.on_host else thresholds.DEFAULT_STREAM_NS
         return cls(
-            launch_ns=_median(graph, EdgeKind.LAUNCH, thresholds.DEFAULT_LAUNCH_NS),
+            launch_ns=usual_ns(graph.edges, EdgeKind.LAUNCH, thresholds.DEFAULT_LAUNCH_NS),
             event_ns=event_ns,
-            order_ns=_median(graph, EdgeKind.STREAM_ORDER, order_ns),
+            order_ns=usual_ns(graph.edges, EdgeKind.STREAM_ORDER, order_ns),
             wake_ns=sync_ns if messages.on_host else event_ns,
             wake=EdgeKind.HOST_SYNC if messages.on_host else EdgeKind.EVENT_WAIT,
         )
-
-
-def _median(graph: TaskGraph, kind: EdgeKind, default_ns: int) -> int:
-    chosen = (graph.edges.kind == kind) & ~graph.edges.from_start & (graph.edges.lag_ns >= 0)
-    return int(np.median(graph.edges.lag_ns[chosen])) if chosen.any() else default_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +103,7 @@ class _Around:
     @classmethod
     def of(cls, reel: Reel, made: Instances, stretches: Stretches, messages: Messages) -> "_Around":
         """Look around."""
-        host = np.flatnonzero(is_host(reel.tape.graph)[made.task[stretches.first]])
+        host = np.flatnonzero(host_tasks(reel.tape.graph)[made.task[stretches.first]])
         works = _computing(reel, made, stretches)
         ending = _by_moment(reel, made, stretches, host, stretches.last)
         waits = _by_moment(reel, made, stretches, host, stretches.first)

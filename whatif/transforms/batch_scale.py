@@ -3,13 +3,10 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import RunShape
+from whatif.models.shape import UNSAID_SAMPLES, RunShape, check_factor
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
-
-MOST_FACTOR = 1_000.0
 
 
 class BatchScale(
@@ -26,11 +23,7 @@ class BatchScale(
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
-        if not 1 / MOST_FACTOR <= self.factor <= MOST_FACTOR:
-            raise UsageError(
-                f"a factor of {self.factor:g}",
-                hint=f"a number from {1 / MOST_FACTOR:g} to {MOST_FACTOR:,.0f}",
-            )
+        check_factor(self.factor)
 
     @property
     def flag(self) -> str:
@@ -46,7 +39,7 @@ class BatchScale(
         return relayout(graph, context, self._edit, self._label)
 
     def _edit(self, target: RunShape) -> RunShape:
-        samples = (target.batch.samples or 1.0) * self.factor
+        samples = (target.batch.samples or UNSAID_SAMPLES) * self.factor
         return replace(target, batch=replace(target.batch, samples=samples))
 
     def _label(self, _: RunShape, __: RunShape) -> str:

@@ -3,9 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import MOST_DEGREE, ContextKind, RunShape
+from whatif.models.shape import ContextKind, RunShape, check_count
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
 
@@ -20,11 +19,7 @@ class ContextParallel(
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
-        if not 1 <= self.degree <= MOST_DEGREE:
-            raise UsageError(
-                f"{self.degree:,} context-parallel ranks",
-                hint=f"a number from 1 to {MOST_DEGREE:,}",
-            )
+        check_count(self.degree, "context-parallel ranks")
 
     @property
     def flag(self) -> str:

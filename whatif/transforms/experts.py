@@ -5,11 +5,9 @@ from msgspec.structs import replace
 
 from ingest.errors import ScenarioError, UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import RunShape
+from whatif.models.shape import MOST_FACTOR, RunShape
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
-
-MOST_FACTOR = 1_000.0
 
 
 class Imbalance(

@@ -3,9 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import MOST_DEGREE, RunShape
+from whatif.models.shape import RunShape, check_count
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
 
@@ -24,10 +23,7 @@ class GradAccum(
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
-        if not 1 <= self.micro_batches <= MOST_DEGREE:
-            raise UsageError(
-                f"{self.micro_batches:,} micro-batches", hint=f"a number from 1 to {MOST_DEGREE:,}"
-            )
+        check_count(self.micro_batches, "micro-batches")
 
     @property
     def flag(self) -> str:

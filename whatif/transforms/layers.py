@@ -3,9 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import MOST_DEGREE, ModelShape, RunShape
+from whatif.models.shape import ModelShape, RunShape, check_count
 from whatif.models.transformer.dims import is_known
 from whatif.models.transformer.parameters import layer_parameters
 from whatif.transforms.base import Applied, Context
@@ -21,8 +20,7 @@ class Layers(
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
-        if not 1 <= self.layers <= MOST_DEGREE:
-            raise UsageError(f"{self.layers:,} layers", hint=f"a number from 1 to {MOST_DEGREE:,}")
+        check_count(self.layers, "layers")
 
     @property
     def flag(self) -> str:

@@ -3,9 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import MOST_DEGREE, RunShape
+from whatif.models.shape import RunShape, check_count
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
 
@@ -19,10 +18,7 @@ class PipelineParallel(
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
-        if not 1 <= self.stages <= MOST_DEGREE:
-            raise UsageError(
-                f"{self.stages:,} pipeline stages", hint=f"a number from 1 to {MOST_DEGREE:,}"
-            )
+        check_count(self.stages, "pipeline stages")
 
     @property
     def flag(self) -> str:

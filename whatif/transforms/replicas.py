@@ -112,10 +112,12 @@ class Replicas(
         )
 
     def _is_relayout(self, graph: TaskGraph, context: Context) -> bool:
-        """Other changes of the layout stand before, or there is no exchange to be measured."""
+        """Other changes of the layout stand beside it, or there is no exchange to be measured."""
         earlier = context.before_relayout
         if earlier is not None and earlier.changed is graph:
             return earlier.pending or earlier.target != earlier.described.shape
+        if context.relayout_follows:
+            return True
         layout = layout_of(graph)
         alone = layout.replicas == 1 and not _unclear(graph, layout)
         return alone and self.groups is None

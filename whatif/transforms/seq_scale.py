@@ -3,13 +3,10 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
-from whatif.models.shape import RunShape
+from whatif.models.shape import UNSAID_SEQUENCE, RunShape, check_factor
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
-
-MOST_FACTOR = 1_000.0
 
 
 class SeqScale(
@@ -21,11 +18,7 @@ class SeqScale(
 
     def __post_init__(self) -> None:
         """Refuse what can be refused without a trace."""
-        if not 1 / MOST_FACTOR <= self.factor <= MOST_FACTOR:
-            raise UsageError(
-                f"a factor of {self.factor:g}",
-                hint=f"a number from {1 / MOST_FACTOR:g} to {MOST_FACTOR:,.0f}",
-            )
+        check_factor(self.factor)
 
     @property
     def flag(self) -> str:
@@ -41,7 +34,7 @@ class SeqScale(
         return relayout(graph, context, self._edit, self._label)
 
     def _edit(self, target: RunShape) -> RunShape:
-        sequence = round((target.batch.sequence or 1_000_000) * self.factor)
+        sequence = round((target.batch.sequence or UNSAID_SEQUENCE) * self.factor)
         return replace(target, batch=replace(target.batch, sequence=sequence))
 
     def _label(self, _: RunShape, __: RunShape) -> str:

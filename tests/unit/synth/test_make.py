@@ -20,6 +20,7 @@ from whatif.models.shape import (
     RunShape,
     Schedule,
 )
+from whatif.models.volumes import calls_per_step, volumes
 from whatif.synth.calibrate import calibrated, step_ns
 from whatif.synth.document import MachineSaid, Measured, Wanted, load_wanted
 from whatif.synth.machine import site_of
@@ -64,6 +65,20 @@ def test_replay_of_a_made_run_takes_what_was_played(name: str, tmp_path: Path) -
     graph, facts = read(tmp_path)
     step_ns_ = baseline(graph, facts).replayed.mean_ns
     assert step_ns_ / 1e6 == pytest.approx(made.step_ms, rel=2e-3)
+
+
+def test_updated_parameters_are_gathered_once_beside_the_first_forward(tmp_path: Path) -> None:
+    """Of optimizer shards: as many bytes as the volumes say."""
+    made = wanted("optimizer shards")
+    make(made, tmp_path)
+    calls = read(tmp_path)[0].collectives
+    gathered = calls.size_bytes[calls.kind == CollectiveKind.ALL_GATHER]
+    expected = [
+        row.size_bytes * calls_per_step(row, made.shape)
+        for row in volumes(made.shape)
+        if row.kind is CollectiveKind.ALL_GATHER
+    ]
+    assert gathered.sum() == sum(expected) > 0
 
 
 def test_stages_that_play_in_brief_take_as_long_as_written_out(tmp_path: Path) -> None:

@@ -183,3 +183,11 @@ def test_what_was_launched_before_the_steps_says_nothing() -> None:
     fixed = np.isin(graph.tasks.kind, (TaskKind.ARRIVE, TaskKind.TRANSFER))
     layout = layout_of(replace(graph, tasks=replace(graph.tasks, fixed=fixed)))
     assert axes(layout) == [Axis.UNCLEAR]
+
+
+def test_a_communicator_of_one_rank_spans_nothing() -> None:
+    """Flags of a model that one rank holds: more replicas do not make it larger."""
+    layout = layout_of(
+        run([((0,), [(AR, OPT, 4)]), (ALL, [(RS, BWD, 50 * MB), (AG, OPT, 50 * MB)])])
+    )
+    assert [layout.span(number, Axis.SHARDED) for number in range(2)] == [1, 4]

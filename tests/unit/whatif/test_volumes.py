@@ -208,3 +208,14 @@ def test_recomputed_layers_sum_again() -> None:
     again = [row for row in volumes(full) if recomputed(row, full)]
     assert [row.spot for row in again] == [Spot.ATTENTION_OUT, Spot.FFN_OUT]
     assert not any(recomputed(row, _shape(tp=8)) for row in volumes(_shape(tp=8)))
+
+
+def test_gradients_add_up_to_the_sum_of_parameters_that_is_given() -> None:
+    model = ModelShape(layers=2, hidden=1024, heads=16, ffn=4096, vocab=4096, parameters=20_000_000)
+    shape = RunShape(model=model, degrees=Degrees(dp=4), elements=Elements(gradient=2))
+    reduced = sum(
+        row.size_bytes * calls_per_step(row, shape)
+        for row in volumes(shape)
+        if row.along is Along.REPLICAS
+    )
+    assert reduced == pytest.approx(2 * 20_000_000, rel=1e-6)

@@ -10,12 +10,17 @@ from whatif.models.transformer.dims import is_known
 from whatif.models.transformer.parameters import (
     Held,
     embedding_parameters,
+    given_share,
     head_parameters,
     held_by_rank,
     layer_parameters,
 )
 
 NORM_BYTES = 4
+BUCKET_BYTES = 25 * 2**20
+"""Gradients that PyTorch's DDP reduces at once (`bucket_cap_mb`)."""
+FIRST_BUCKET_BYTES = 2**20
+"""The first is ready early (`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +108,17 @@ def _sharded(shape: RunShape, held: _Held, shards: int) -> Iterator[Volume]:
 
 
 def _held(shape: RunShape) -> Iterator[_Held]:
-    """Parts of the model; of one of which nothing is known a layer of unknown size."""
+    """Parts of the model; of one of which nothing is known a layer of unknown size.
+
+    They add up to the sum that is given, where one is.
+    """
     model, degrees = shape.model, shape.degrees
     replicas = degrees.dp * degrees.cp
     if not is_known(model) and (model.parameters is None or not model.layers):
         yield _Held(of=Of.LAYER, parameters=None, replicas=replicas)
         return
     parts = [(Of.LAYER if model.experts is None else Of.DENSE, layer_parameters(model))]
-    routed = Held()
+    routed, share = Held(), given_share(model)
     if model.experts is not None and is_known(model):
         with_experts = layer_parameters(model, has_experts=True)
         routed = Held(routed=with_experts.routed)
@@ -118,10 +126,11 @@ def _held(shape: RunShape) -> Iterator[_Held]:
     parts += [(Of.EMBEDDING, embedding_parameters(model)), (Of.HEAD, head_parameters(model))]
     for of, held in parts:
         if held.total:
-            yield _Held(of=of, parameters=held_by_rank(shape, held), replicas=replicas)
+            yield _Held(of=of, parameters=share * held_by_rank(shape, held), replicas=replicas)
     if routed.total:
         apart = max(replicas // degrees.ep, 1)
-        yield _Held(of=Of.EXPERTS, parameters=held_by_rank(shape, routed), replicas=apart)
+        of_rank = share * held_by_rank(shape, routed)
+        yield _Held(of=Of.EXPERTS, parameters=of_rank, replicas=apart)
 
 
 def norms(shape: RunShape) -> Iterator[Volume]:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from whatif.models.pipeline import Pipeline, held_of_stage, partition, pipeline_of
+from whatif.models.pipeline.costs import held_of_stage
+from whatif.models.pipeline.partition import partition
+from whatif.models.pipeline.terms import Pipeline, pipeline_of
 from whatif.models.shape import RunShape, Schedule
 from whatif.models.transformer.dims import required
 from whatif.models.transformer.parameters import Held, held_of

@@ -83,7 +83,7 @@ def dims_of(shape: RunShape) -> Dims:
     Raises:
         UsageError: the sizes of the model or of the batch are not known.
     """
-    model, degrees, options = shape.model, shape.degrees, shape.options
+    model, degrees = shape.model, shape.degrees
     tp = degrees.tp
     samples = required(shape.batch.samples, "samples")
     sequence = required(shape.batch.sequence, "sequence")
@@ -92,9 +92,6 @@ def dims_of(shape: RunShape) -> Dims:
     tokens = samples * queries
     etp = expert_tensor(shape)
     local_routed = tokens * model.top_k * etp / tp
-    fullest = options.imbalance
-    if options.capacity is not None:
-        fullest = min(fullest, options.capacity)
     return Dims(
         samples=samples,
         tokens=tokens,
@@ -109,12 +106,20 @@ def dims_of(shape: RunShape) -> Dims:
         ffn=(model.ffn or 0) / tp,
         ups=2 if model.gated else 1,
         vocab=required(model.vocab, "vocab") / tp,
-        routed=local_routed * (fullest if degrees.ep > 1 else 1.0),
+        routed=local_routed * fullest_experts(shape),
         local_routed=local_routed,
         local_experts=max((model.experts or 0) / degrees.ep, 1.0),
         expert_ffn=(model.expert_ffn or model.ffn or 0) / etp,
         shared_ffn=model.shared_experts * (model.expert_ffn or model.ffn or 0) / tp,
     )
+
+
+def fullest_experts(shape: RunShape) -> float:
+    """Tokens of the fullest rank of experts over the mean; 1 where one rank has them all."""
+    options = shape.options
+    if shape.degrees.ep == 1:
+        return 1.0
+    return min(options.imbalance, options.capacity or options.imbalance)
 
 
 def expert_tensor(shape: RunShape) -> int:

@@ -137,7 +137,7 @@ def held_of(
         held = held + embedding_parameters(model)
     if has_head:
         held = held + head_parameters(model)
-    return held.times(_given(model))
+    return held.times(given_share(model))
 
 
 def stage_held(shape: RunShape, stage: int) -> Held:
@@ -188,7 +188,7 @@ def state_parameters(shape: RunShape) -> float:
     return updated_by_rank(shape, stage_held(shape, 0))
 
 
-def _given(model: ModelShape) -> float:
+def given_share(model: ModelShape) -> float:
     """A given sum over that of the formula: parts are scaled to add up to it."""
     if model.parameters is None or not is_known(model):
         return 1.0

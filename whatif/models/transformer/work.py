@@ -47,3 +47,10 @@ def flops_of(works: Iterable[Work]) -> float:
 def bytes_of(works: Iterable[Work]) -> float:
     """Sum."""
     return sum(work.bytes for work in works)
+
+
+def moved_work(place: Place, direction: Pass, size: float, count: float = 1.0) -> Work:
+    """Work that is bound by memory."""
+    return Work(
+        place=place, direction=direction, kind=WorkKind.MOVED, flops=0.0, bytes=size, count=count
+    )

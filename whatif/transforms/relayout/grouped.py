@@ -2,19 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ingest.vocab import KernelClass, Phase
-from replay.graph.arrays import Int8, Int64
+from replay.graph.arrays import Bool, Int8, Int64
 from replay.graph.work import Float64
+from whatif.models.bound import Bound
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import ModelShape
 from whatif.tape.segments import Tape
 from whatif.transforms.relayout.factors import Factor, Where
-
-Bool = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +30,10 @@ class Factors:
         """A field of the factor of each task."""
         values = np.array([getattr(factor, name) for factor in self.factors], float)
         return values[self.row]
+
+    def size(self, bound: Bound) -> Float64:
+        """Of bytes or FLOPs of each task, at an end of the range."""
+        return self.of({Bound.NOMINAL: "size", Bound.LOW: "low", Bound.HIGH: "high"}[bound])
 
     def which(self, holds: Callable[[Where], bool]) -> Bool:
         """Tasks for which that holds."""

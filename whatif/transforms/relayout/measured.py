@@ -156,8 +156,7 @@ class _Kernels:
 
     def _size(self) -> Float64:
         """Factor of FLOPs or bytes, at the end of the range that is asked."""
-        names = {Bound.NOMINAL: "size", Bound.LOW: "low", Bound.HIGH: "high"}
-        return self._factors.of(names[self._bound])
+        return self._factors.size(self._bound)
 
     def _moved(self, measured_ns: Int64, size: Float64) -> Float64:
         """Bytes, without those that cannot have been moved in the time: of rows picked."""

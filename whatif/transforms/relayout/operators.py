@@ -60,8 +60,7 @@ def operators_ns(tape: Tape, ask: Ask, sizes: Sizes) -> Changed:
         tape, task, operators.kernel_class, ask.before.model, lambda each: factor_of(each, sizes)
     )
     bound = ask.context.bound
-    names = {Bound.NOMINAL: "size", Bound.LOW: "low", Bound.HIGH: "high"}
-    new = operators.scaled_ns(tasks.dur_ns[task], factors.of(names[bound]), bound)
+    new = operators.scaled_ns(tasks.dur_ns[task], factors.size(bound), bound)
     computes = np.isin(operators.kernel_class, COMPUTING)
     return Changed(
         task=task,

@@ -6,14 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from ingest.errors import ScenarioError
-from whatif.models.pipeline import (
-    PassTimes,
-    Pipeline,
-    bubble_frac,
-    partition,
-    pipeline_of,
-    turns,
-)
+from whatif.models.pipeline.costs import bubble_frac
+from whatif.models.pipeline.orders import turns
+from whatif.models.pipeline.partition import partition
+from whatif.models.pipeline.terms import PassTimes, Pipeline, pipeline_of
 from whatif.models.shape import SHARDS_PARAMETERS
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape

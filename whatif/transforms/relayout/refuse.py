@@ -9,7 +9,7 @@ from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels, Part, Place
-from whatif.models.pipeline import check, pipeline_of
+from whatif.models.pipeline.terms import check, pipeline_of
 from whatif.models.shape import SHARDS_PARAMETERS, Degrees, RunShape
 from whatif.transforms.relayout.structure import canonical
 

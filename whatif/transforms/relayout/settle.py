@@ -9,17 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
-from replay.graph.arrays import NONE, Bool, Float64, Int64, TaskGraph
+from ingest.vocab import CollectiveKind, TaskKind
+from replay.graph.arrays import NONE, Bool, Float64, Int8, Int32, Int64, TaskGraph
+from replay.graph.hosts import computes_on_hosts, host_tasks
 from whatif.description.labels import Part, Pass, Place
-from whatif.models.pipeline import pipeline_of
+from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.places import BACKWARDS
 from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.gradients import REDUCTIONS
-from whatif.transforms.relayout.parts import Ask
+from whatif.transforms.relayout.parts import DEVICE_WORK, Ask
 from whatif.transforms.relayout.stage_weights import shares_of
 from whatif.transforms.relayout.structure import canonical, same_structure
 from whatif.transforms.relayout.work_done import with_parts_of_work
@@ -89,7 +90,7 @@ def _direction(tape: Tape) -> Int64:
     return _of_segment(tape, tape.segments.direction)
 
 
-def _of_segment(tape: Tape, column: np.ndarray) -> Int64:
+def _of_segment(tape: Tape, column: Int8 | Int32) -> Int64:
     """A column of the segments by task; -1 outside."""
     value: Int64 = np.append(column.astype(np.int64), -1)[tape.segment]
     return value
@@ -177,19 +178,13 @@ def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
     free = (tasks.rank >= 0) & ~tasks.fixed & ~(small & (tasks.collective != NONE))
     moved = np.flatnonzero(np.isin(part, AFTER_LAST) & free)
     kind = tasks.kind[moved]
-    work = np.isin(kind, _DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & _on_hosts(tape.graph))
+    on_hosts = computes_on_hosts(tape.graph)
+    work = np.isin(kind, DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & on_hosts)
     scaled = (part[moved] == Part.OPTIMIZER) | (tape.labels.place[moved] == Place.OPTIMIZER)
     of_rank = tasks.rank[moved]
     factor = np.ones(tape.graph.n_tasks, np.float64)
     factor[moved] = np.where(work & scaled, beside_mean[of_rank], whole[of_rank])
     return factor
-
-
-_DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
-
-
-def _on_hosts(graph: TaskGraph) -> bool:
-    return not bool((graph.tasks.kind == TaskKind.KERNEL).any())
 
 
 def _attention(tape: Tape) -> Bool:
@@ -205,7 +200,7 @@ def _halves(tape: Tape) -> Float64:
     """Per task: which part of a recorded backward it does where that is split."""
     direction, place = _direction(tape), tape.labels.place
     inputs, weights = direction == Pass.BACKWARD_INPUT, direction == Pass.BACKWARD_WEIGHT
-    halved = np.isin(place, HALVED) | np.isin(tape.graph.tasks.kind, tuple(HOST_KINDS))
+    halved = np.isin(place, HALVED) | host_tasks(tape.graph)
     on_calls = tape.graph.tasks.collective != NONE
     only_weights = place == Place.GRADIENT
     factor = np.ones(tape.graph.n_tasks, np.float64)

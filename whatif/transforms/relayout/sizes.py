@@ -2,18 +2,14 @@
 
 from dataclasses import dataclass
 
-from whatif.models.shape import RunShape
-from whatif.models.transformer.dims import Dims, dims_of, expert_tensor, is_known
+from whatif.models.shape import UNSAID_SAMPLES, UNSAID_SEQUENCE, RunShape
+from whatif.models.transformer.dims import Dims, dims_of, expert_tensor, fullest_experts, is_known
 from whatif.models.transformer.parameters import (
     held_by_layer,
     optimizer_shards,
     stage_held,
     updated_by_rank,
 )
-
-UNSAID_SAMPLES = 1.0
-UNSAID_SEQUENCE = 1_000_000
-"""What `--batch-scale` and `--seq-scale` multiply where the run does not tell its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +60,7 @@ def sizes_of(before: RunShape, target: RunShape) -> Sizes:
     columns = old.tp / new.tp
     undivided = (old.tp if old.sp else 1) / (new.tp if new.sp else 1)
     expert_columns = expert_tensor(before) / expert_tensor(target)
+    routed = samples * queries * columns / expert_columns
     return Sizes(
         samples=samples,
         queries=queries,
@@ -71,7 +68,7 @@ def sizes_of(before: RunShape, target: RunShape) -> Sizes:
         whole=samples * queries * undivided,
         columns=columns,
         qkv=_qkv(before, target, columns),
-        routed=samples * queries * columns / expert_columns * _fullest(target) / _fullest(before),
+        routed=routed * fullest_experts(target) / fullest_experts(before),
         experts=old.ep / new.ep,
         expert_columns=expert_columns,
         held=_held(before, target, columns, has_experts=False),
@@ -94,14 +91,6 @@ def _samples(shape: RunShape) -> float:
 
 def _sequence(shape: RunShape) -> float:
     return float(shape.batch.sequence or UNSAID_SEQUENCE)
-
-
-def _fullest(shape: RunShape) -> float:
-    """Tokens of the fullest rank of experts over the mean."""
-    options = shape.options
-    if shape.degrees.ep == 1:
-        return 1.0
-    return min(options.imbalance, options.capacity or options.imbalance)
 
 
 def _qkv(before: RunShape, target: RunShape, columns: float) -> float:

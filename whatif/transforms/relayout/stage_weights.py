@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ingest.errors import UsageError
-from whatif.models.pipeline import pipeline_of
+from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.shape import ModelShape
 from whatif.models.transformer.parameters import held_of
 from whatif.tape.segments import Program

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from whatif.models.pipeline import effective
+from whatif.models.pipeline.terms import effective
 from whatif.models.shape import RunShape
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replay.graph.arrays import Int8
 from whatif.description.labels import Part, Pass
-from whatif.models.pipeline import Work
+from whatif.models.pipeline.terms import Work
 from whatif.models.shape import Recompute
 from whatif.transforms.relayout.parts import Ask
 

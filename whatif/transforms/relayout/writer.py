@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replay.graph.arrays import Int64
 from whatif.description.labels import Part
-from whatif.models.pipeline import Pipeline, Turn, Work
+from whatif.models.pipeline.terms import Pipeline, Turn, Work
 from whatif.models.shape import Schedule
 from whatif.tape.segments import RECEIVE, SEND, Program
 from whatif.transforms.relayout.columns import Column

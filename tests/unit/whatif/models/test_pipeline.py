@@ -6,19 +6,10 @@ import pytest
 
 from ingest.errors import ScenarioError
 from tests.oracles.pipeline import makespan
-from whatif.models.pipeline import (
-    PassTimes,
-    Pipeline,
-    Turn,
-    Work,
-    bubble,
-    bubble_frac,
-    effective,
-    held,
-    held_of_stage,
-    partition,
-    turns,
-)
+from whatif.models.pipeline.costs import bubble, bubble_frac, held, held_of_stage
+from whatif.models.pipeline.orders import turns
+from whatif.models.pipeline.partition import partition
+from whatif.models.pipeline.terms import PassTimes, Pipeline, Turn, Work, effective
 from whatif.models.shape import Schedule
 
 TIMES = [(1, 1, 1), (2, 3, 1), (1, 2, 1), (3, 3, 2), (2, 1, 3)]

@@ -9,7 +9,8 @@ from whatif.models.exchanges.volume import Along
 from whatif.models.fabric import Fabric
 from whatif.models.hardware import require
 from whatif.models.kernels.machine import machine_of
-from whatif.models.pipeline import PassTimes, Pipeline, bubble
+from whatif.models.pipeline.costs import bubble
+from whatif.models.pipeline.terms import PassTimes, Pipeline
 from whatif.models.places import Part, Pass
 from whatif.models.shape import (
     Batch,

@@ -18,6 +18,7 @@ from whatif.transforms.micro_batches import MicroBatches
 from whatif.transforms.pp import PipelineParallel
 from whatif.transforms.recompute import Recomputation
 from whatif.transforms.registry import Transform
+from whatif.transforms.replicas import Replicas
 from whatif.transforms.scale import Scale
 from whatif.transforms.schedule import PipelineSchedule
 from whatif.transforms.virtual_stages import VirtualStages
@@ -127,3 +128,20 @@ def test_samples_of_a_step_follow_the_batch(stacking: Stacking) -> None:
     assert changed.context.samples_factor == 4
     changed = _made(stacking, MicroBatches(count=4))
     assert changed.context.samples_factor == 1
+
+
+def test_a_number_of_replicas_stands_in_any_order_too(stacking: Stacking) -> None:
+    """What it makes is not described anew, nor does the next what-if start from it."""
+    dp, more = Replicas(replicas=1), GradAccum(micro_batches=2)
+    one, other = _made(stacking, dp, more), _made(stacking, more, dp)
+    assert _step_ns(one) == _step_ns(other)
+    assert one.labels == tuple(reversed(other.labels))
+
+
+def test_a_number_of_replicas_is_only_noted_before_another_what_if_about_the_layout(
+    stacking: Stacking,
+) -> None:
+    alone = _made(stacking)
+    noted = alone.by(Replicas(replicas=1), relayout_follows=True)
+    assert noted.graph is alone.graph
+    assert noted.context.before_relayout is not None

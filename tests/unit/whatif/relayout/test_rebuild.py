@@ -18,7 +18,8 @@ from tests.layered import (
     ask,
 )
 from whatif.description.labels import Place
-from whatif.models.pipeline import PassTimes, Pipeline, bubble
+from whatif.models.pipeline.costs import bubble
+from whatif.models.pipeline.terms import PassTimes, Pipeline
 from whatif.models.shape import Recompute, RunShape, Schedule
 from whatif.transforms.relayout.rebuild import Rebuilt, rebuilt
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingest.errors import ScenarioError
-from replay.graph.arrays import NONE, Int64
+from ingest.vocab import KernelClass
+from replay.graph.arrays import NONE, Float64, Int64
 from whatif.models.bound import Bound
 from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass, Place
@@ -59,6 +60,8 @@ _FIRST = {
     (Spot.EMBEDDING, Way.BACKWARD),
 }
 """Those that come before the work, not behind it."""
+IN_PIECES = frozenset({Spot.ATTENTION_IN, Spot.ATTENTION_OUT, Spot.FFN_IN, Spot.FFN_OUT, Spot.HEAD})
+"""Spots whose tensor collective runs piece by piece beside a product, with `async_tp`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,16 +156,48 @@ def _insertion(site: Site, change: Change, row: Volume, units: Int64) -> Inserti
     ring = np.tile(np.arange(n), len(units))
     size = np.full(len(units) * n, row.size_bytes, np.int64)
     group = site.links.group(site.ask.target, change.along, change.after)
+    whole_ns = site.links.transfer_ns(row.kind, size, group.ranks)
     return Insertions(
         key=np.repeat(key, n) * n + ring,
         after=np.repeat(after, n).astype(np.int32),
         kind=row.kind,
         group=group,
         size_bytes=size,
-        transfer_ns=site.links.transfer_ns(row.kind, size, group.ranks),
+        transfer_ns=_in_sight_ns(site, row, units, whole_ns),
         beside=row.beside,
         waits=np.repeat(waits, n).astype(np.int32),
         host_ns=np.full(len(size), site.links.launch_ns(LAUNCH_NS), np.int64),
         name=f"{row.along} {row.kind.name.lower()}",
         stream=f"{row.along} collectives",
     )
+
+
+def _in_sight_ns(site: Site, row: Volume, units: Int64, whole_ns: Int64) -> Int64:
+    """Of tensor collectives what their products do not hide, ns.
+
+    With `async_tp` (Megatron-LM's overlap, torchtitan's asynchronous tensor parallelism) both are
+    cut in as many pieces as there are ranks; the first or the last piece has nothing beside it.
+    """
+    if not site.ask.target.options.async_tp or row.spot not in IN_PIECES or row.beside:
+        return whole_ns
+    if row.along is not Along.TENSOR:
+        return whole_ns
+    pieces = row.members
+    product_ns = _products_ns(site, row)[units] * (pieces - 1) / pieces
+    left_ns = np.maximum(whole_ns - np.repeat(product_ns, row.count), whole_ns / pieces)
+    return np.rint(left_ns).astype(np.int64)
+
+
+def _products_ns(site: Site, row: Volume) -> Float64:
+    """Per unit: time of the products at the spot of a row; of backward those of inputs, one half.
+
+    The products of weights take the other half, and are not beside it.
+    """
+    units, tasks = site.units, site.tape.graph.tasks
+    of_places = np.isin(units.place, [int(place) for place in _INTO[row.spot]])
+    products = of_places & (tasks.kernel_class[units.line] == KernelClass.GEMM)
+    at = np.flatnonzero(products & (units.of_unit >= 0))
+    dur_ns = tasks.dur_ns[units.line[at]].astype(np.float64)
+    found = np.zeros(len(units), np.float64)
+    np.add.at(found, units.of_unit[at], dur_ns)
+    return found / 2 if row.way is Way.BACKWARD else found

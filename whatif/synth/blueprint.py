@@ -6,7 +6,8 @@ from functools import cached_property
 
 from ingest.errors import ScenarioError
 from whatif.models.exchanges.volume import Of, Spot, Volume, Way
-from whatif.models.pipeline import Pipeline, check, partition
+from whatif.models.pipeline.partition import partition
+from whatif.models.pipeline.terms import Pipeline, check
 from whatif.models.places import Part, Pass
 from whatif.models.shape import RunShape
 from whatif.models.transformer.dims import expert_tensor, is_known
@@ -44,7 +45,7 @@ class Piece:
         return frozenset({Of.EMBEDDING if self.part is Part.EMBEDDING else Of.HEAD})
 
 
-class Plan:
+class Blueprint:
     """One run."""
 
     def __init__(self, shape: RunShape, site: Site) -> None:
