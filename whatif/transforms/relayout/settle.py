@@ -161,7 +161,7 @@ def _gathers(graph: TaskGraph) -> Bool:
 
 
 def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
-    """Per task after the last pass: parameters of its stage over those of the recorded rank.
+    """Per task around the passes: parameters of its stage over those of the recorded rank.
 
     The work of the optimizer is scaled before, to an equal part of each stage; what a stage has
     more or less than that is left.
@@ -175,7 +175,7 @@ def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
     part = _of_segment(tape, tape.segments.part)
     small = np.append(np.abs(calls.size_bytes) < SMALL_BYTES, False)[tasks.collective]
     free = (tasks.rank >= 0) & ~tasks.fixed & ~(small & (tasks.collective != NONE))
-    moved = np.flatnonzero(np.isin(part, AFTER_LAST) & free)
+    moved = np.flatnonzero((np.isin(part, AFTER_LAST) | _early_gathers(tape, part, ask)) & free)
     kind = tasks.kind[moved]
     work = np.isin(kind, _DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & _on_hosts(tape.graph))
     scaled = (part[moved] == Part.OPTIMIZER) | (tape.labels.place[moved] == Place.OPTIMIZER)
@@ -183,6 +183,15 @@ def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
     factor = np.ones(tape.graph.n_tasks, np.float64)
     factor[moved] = np.where(work & scaled, beside_mean[of_rank], whole[of_rank])
     return factor
+
+
+def _early_gathers(tape: Tape, part: Int64, ask: Ask) -> Bool:
+    """Members of gathers, before the first pass, of all parameters that other ranks updated."""
+    if not 0 < ask.target.degrees.zero < SHARDS_PARAMETERS:
+        return np.zeros(tape.graph.n_tasks, bool)
+    gathers = np.append(_gathers(tape.graph), False)[tape.graph.tasks.collective]
+    found: Bool = gathers & (part == Part.ENTRY)
+    return found
 
 
 _DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
