@@ -122,3 +122,8 @@ def micros_to_nanos(text: str | Decimal) -> Nanos:
 def format_ms(value: int | None) -> str:
     """Milliseconds with two decimals, or a dash where the value is not known."""
     return "-" if value is None else f"{value / 1e6:,.2f} ms"
+
+
+def format_gib(size_bytes: float) -> str:
+    """Memory with three digits, in 2^30 bytes: as devices count theirs."""
+    return f"{size_bytes / 2**30:.3g} GiB"

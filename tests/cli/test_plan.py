@@ -11,7 +11,7 @@ import pytest
 from ingest.errors import ScenarioError
 from tests.cli.calls import Run
 from whatif.models.shape import ModelShape, RunShape
-from whatif.plan.plan import require_model
+from whatif.plan.refuse import require_model
 from whatif.report.schemas import schema_of
 
 SAMPLE = "sample_traces/ddp8_h100"

@@ -43,7 +43,7 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     layout = layout_of(graph)
     kind, kind_finding = kind_of(graph, layout)
     degrees = degrees_of(graph, layout, kind)
-    labelled = label(graph, layout, said)
+    labelled = label(graph, layout)
     pipe = _pipeline(graph, layout, labelled, degrees.degrees.pp)
     found, findings, doubts = _shape(graph, layout, labelled, degrees.degrees, pipe)
     found = _with_layers(

@@ -9,7 +9,6 @@ from ingest.vocab import CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Int8, Int32, TaskGraph
 from whatif.description.described import Finding
 from whatif.description.doing import Doing
-from whatif.description.file import Said
 from whatif.description.labels import Labels
 from whatif.description.model import told_of_model
 from whatif.description.named import named_layers
@@ -42,21 +41,17 @@ class Labelled:
     rank_layers: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Layers that each rank in the files computes, in its own count from 0 (or as FSDP names
     them); empty where none were told apart."""
-    recomputed: bool = False
-    """Forward runs again inside backward."""
     findings: tuple[Finding, ...] = ()
     doubts: tuple[str, ...] = ()
 
 
-def label(graph: TaskGraph, layout: Layout, said: Said | None = None) -> Labelled:
+def label(graph: TaskGraph, layout: Layout) -> Labelled:
     """Say of every task where it belongs.
 
     Args:
         graph: of a run.
         layout: what its communicators are for.
-        said: what a person says of the run.
     """
-    del said
     ranks = []
     evidence: dict[int, str] = {}
     for strokes in strokes_of(graph):
@@ -73,7 +68,6 @@ def label(graph: TaskGraph, layout: Layout, said: Said | None = None) -> Labelle
         samples=told.samples,
         sequence=told.sequence,
         rank_layers={strokes.rank: parts.layers for strokes, parts, _ in ranks},
-        recomputed=any((parts.direction == Pass.RECOMPUTE).any() for _, parts, _ in ranks),
         findings=told.findings,
         doubts=_doubts([(strokes, parts) for strokes, parts, _ in ranks]),
     )

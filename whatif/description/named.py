@@ -42,15 +42,6 @@ def named_layers(graph: TaskGraph, strokes: Strokes) -> Named:
     return Named(layer=np.full(len(strokes), -1, np.int32), evidence="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stem:
-    """A kind of module or annotation with numbered instances."""
-
-    name: str
-    depth: int
-    instances: frozenset[int]
-
-
 def _by_modules(graph: TaskGraph, strokes: Strokes) -> Named | None:
     """The outermost kind of module that repeats, holds others and covers the products."""
     scopes = graph.scopes

@@ -38,8 +38,6 @@ class Parts:
     """Most forward passes in a step."""
     layers: tuple[int, ...]
     """Of the rank, in order; empty where none were told apart."""
-    mirrored: bool
-    """Backward was matched by its order, not by recorded forward operators."""
     uneven: bool
     """Passes of forward and backward do not have the same number of layers."""
 
@@ -66,7 +64,6 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     counts = [_forward(strokes, piece, named, columns) for piece in passes.forward]
     _number(strokes, passes.forward, columns)
     told = _told_by_forward(strokes, columns, passes.backward)
-    mirrored = False
     uneven = False
     if told is not None:
         _follow(strokes, passes, _behind_repetitions(told, columns), columns)
@@ -82,7 +79,6 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
             columns.of_forward,
         )
     elif passes.backward:
-        mirrored = True
         uneven = _mirror(strokes, passes, columns)
     used = np.unique(columns.layer[columns.layer >= 0])
     return Parts(
@@ -93,7 +89,6 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
         of_forward=columns.of_forward,
         passes=int(columns.micro_batch.max(initial=-1)) + 1,
         layers=tuple(used.tolist()) if any(counts) else (),
-        mirrored=mirrored,
         uneven=uneven or len({one for one in counts if one}) > 1,
     )
 
@@ -287,8 +282,3 @@ def _taken(strokes: Strokes, piece: Int64, ahead: list[Int64]) -> Int64 | None:
     ]
     at = alike[0] if alike else 0
     return ahead.pop(at) if len(ahead) > 1 else ahead[0]
-
-
-def is_solid(doing: Int8) -> Bool:
-    """Work that makes up a part: no copies, calls, views."""
-    return np.isin(doing, _SOLID)

@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.errors import ScenarioError, UserError
-from ingest.vocab import TaskKind
 from replay.graph.arrays import TaskGraph
 from replay.results.fidelity import Baseline
-from whatif.description.described import Described, Kind
+from whatif.description.described import Described
 from whatif.models.bound import Bound
 from whatif.models.hardware import require
 from whatif.models.kernels.machine import Machine, machine_of
-from whatif.models.memory.rank import is_told
 from whatif.models.shape import RunShape
 from whatif.plan.anchor import Anchor, anchored
 from whatif.plan.passes import Levels, Times
+from whatif.plan.refuse import none_fits, require_model, require_training
 from whatif.plan.score import losses_of
 from whatif.plan.search import Found, Scored, ideal_of, pareto, search
 from whatif.plan.space import Space
@@ -29,9 +28,6 @@ from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, known
 
 MOST_ALIKE = 3
 """Layouts of the same degrees that are replayed: others may do better than the closed form says."""
-DESCRIBE = (
-    "replay describe TRACE --yaml > run.yaml, fill in what is missing, add --describe run.yaml"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +98,7 @@ def plan(
         ScenarioError: model, batch or machine are not known, or no layout fits.
     """
     base = described.shape
-    _require_training(graph, described)
+    require_training(graph, described)
     require_model(base)
     context = known(graph, Context(recorded=recorded))
     anchor, machine, now, notes = _machines(graph, baseline, described, asked, context)
@@ -119,21 +115,27 @@ def plan(
         lambda tried: progress(f"scoring layouts, {tried:,} so far", 0.0),
     )
     if not found.ranked:
-        raise _none_fits(found, machine)
+        raise none_fits(found, machine)
     chosen = [
         one
         for gpus in asked.gpus
         for one in _varied([each for each in found.ranked if each.gpus == gpus], base, asked.top)
     ]
-    ends = {
-        bound: Times(machine, now.links, node, anchor.levels, bound)
-        for bound in (Bound.LOW, Bound.HIGH)
-    }
-    studies = Studies(graph, baseline)
+    judge = _Judge(
+        base=base,
+        rest_ns=anchor.rest_ns,
+        ends=tuple(
+            Times(machine, now.links, node, anchor.levels, bound)
+            for bound in (Bound.LOW, Bound.HIGH)
+        ),
+        gpu=asked.gpu,
+        recorded=recorded,
+        studies=Studies(graph, baseline),
+    )
     best = []
     for number, one in enumerate(chosen):
         progress(f"replaying {len(chosen)} layouts", number / len(chosen))
-        best.append(_candidate(one, (base, anchor, ends), asked, recorded, studies))
+        best.append(judge.candidate(one))
     return Plan(
         base=base,
         spaces=spaces,
@@ -142,45 +144,6 @@ def plan(
         front=tuple(pareto(found.ranked)),
         machine=machine,
         notes=(*notes, *told),
-    )
-
-
-def _require_training(graph: TaskGraph, described: Described) -> None:
-    """Refuse a run that tells nothing of steps on GPUs.
-
-    Raises:
-        ScenarioError: it has no kernels, or no backward.
-    """
-    if not (graph.tasks.kind == TaskKind.KERNEL).any():
-        raise ScenarioError(
-            "no GPU rows in this trace: a plan scales measured kernels",
-            hint="record a step on GPUs; docs/recording.md has how",
-        )
-    if described.kind is not Kind.TRAINING:
-        why = next((one.evidence for one in described.findings if one.what == "kind"), "")
-        raise ScenarioError(
-            f"a plan is for training, and this run is none: {why}",
-            hint="replay describe TRACE shows what is told of it",
-        )
-
-
-def require_model(shape: RunShape) -> None:
-    """Refuse a run of which too little is known.
-
-    Raises:
-        ScenarioError: sizes of the model or of the batch are missing.
-    """
-    if is_told(shape) and shape.model.layers:
-        return
-    fields = {
-        **{name: getattr(shape.model, name) for name in ("layers", "hidden", "heads", "vocab")},
-        "ffn": shape.model.ffn or shape.model.expert_ffn,
-        "samples": shape.batch.samples,
-        "sequence": shape.batch.sequence,
-    }
-    missing = ", ".join(name for name, value in fields.items() if value is None)
-    raise ScenarioError(
-        f"a plan needs the sizes of the model, and the trace does not tell {missing}", hint=DESCRIBE
     )
 
 
@@ -247,21 +210,6 @@ def _space(base: RunShape, asked: Asked, gpus: int, node: int) -> Space:
     )
 
 
-def _none_fits(found: Found, machine: Machine) -> ScenarioError:
-    if found.nearest is None:
-        reasons = "; ".join(reason for reason, _ in found.excluded.counts.most_common(3))
-        return ScenarioError(
-            f"no layout divides: {reasons or 'nothing to try'}",
-            hint="another number of GPUs, or --global-batch N",
-        )
-    needs, has = found.nearest.memory_bytes / 1e9, (machine.memory_bytes or 0.0) / 1e9
-    return ScenarioError(
-        f"none of {found.tried:,} layouts fits: the smallest needs {needs:,.1f} GB of the "
-        f"{has:,.1f} GB of {machine.name}",
-        hint="more GPUs, or another --gpu",
-    )
-
-
 def _varied(ranked: Sequence[Scored], recorded: RunShape, most: int) -> list[Scored]:
     """The best, few of the same degrees, and the recorded layout wherever it is one of them.
 
@@ -290,30 +238,35 @@ def _same_but_recomputed(one: Scored, other: Scored) -> bool:
     )
 
 
-def _candidate(
-    one: Scored,
-    given: tuple[RunShape, Anchor, dict[Bound, Times]],
-    asked: Asked,
-    recorded: Recorded,
-    studies: Studies,
-) -> Candidate:
-    """The layout with its range, and its replay where the run allows one."""
-    base, anchor, ends = given
-    low_ns, high_ns = (
-        losses_of(one.shape, times, ideal_of(base, times), anchor.rest_ns).step_ns
-        for times in ends.values()
-    )
-    scenario = Scenario(base=recorded, transforms=what_ifs(base, one.shape, asked.gpu))
-    study, refused = None, ""
-    try:
-        study = studies.of(scenario)
-    except UserError as error:
-        refused = str(error)
-    return Candidate(
-        scored=one,
-        low_ns=min(low_ns, one.step_ns),
-        high_ns=max(high_ns, one.step_ns),
-        scenario=scenario,
-        study=study,
-        refused=refused,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """What the best layouts are replayed with."""
+
+    base: RunShape
+    rest_ns: float
+    ends: tuple[Times, ...]
+    """At either end of what the models may be off."""
+    gpu: str | None
+    recorded: Recorded
+    studies: Studies
+
+    def candidate(self, one: Scored) -> Candidate:
+        """The layout with its range, and its replay where the run allows one."""
+        ends_ns = [
+            losses_of(one.shape, times, ideal_of(self.base, times), self.rest_ns).step_ns
+            for times in self.ends
+        ]
+        scenario = Scenario(base=self.recorded, transforms=what_ifs(self.base, one.shape, self.gpu))
+        study, refused = None, ""
+        try:
+            study = self.studies.of(scenario)
+        except UserError as error:
+            refused = str(error)
+        return Candidate(
+            scored=one,
+            low_ns=min(*ends_ns, one.step_ns),
+            high_ns=max(*ends_ns, one.step_ns),
+            scenario=scenario,
+            study=study,
+            refused=refused,
+        )

@@ -52,6 +52,39 @@ class Found:
     excluded: Excluded = field(default_factory=Excluded)
     """Layouts that do not divide, by reason."""
 
+    def take(self, one: Scored) -> None:
+        """Rank it, or count it as too large."""
+        if one.fits is not False:
+            self.ranked.append(one)
+            return
+        self.too_large += 1
+        if self.nearest is None or one.memory_bytes < self.nearest.memory_bytes:
+            self.nearest = one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """What all layouts of one space are measured with."""
+
+    times: Times
+    ideal_ns: float
+    rest_ns: float
+    device_bytes: float | None
+
+    def score(self, shape: RunShape) -> Scored:
+        """Step and memory of a layout.
+
+        Raises:
+            ScenarioError: its schedule does not divide.
+        """
+        needed = memory_bytes(shape)
+        return Scored(
+            shape=shape,
+            losses=losses_of(shape, self.times, self.ideal_ns, self.rest_ns),
+            memory_bytes=needed,
+            fits=None if self.device_bytes is None else fits(needed, self.device_bytes),
+        )
+
 
 def search(
     base: RunShape,
@@ -76,40 +109,22 @@ def search(
     """
     found = Found()
     for space in spaces:
-        ideal_ns = ideal_of(base, times) * space.samples / space.gpus
+        scale = _Scale(
+            times=times,
+            ideal_ns=ideal_of(base, times) * space.samples / space.gpus,
+            rest_ns=anchor.rest_ns,
+            device_bytes=device_bytes,
+        )
         for shape in layouts(base, space, found.excluded):
             found.tried += 1
             if found.tried % EVERY == 0:
                 progress(found.tried)
-            _look_at(shape, times, anchor, (ideal_ns, device_bytes), found)
+            try:
+                found.take(scale.score(shape))
+            except ScenarioError as error:
+                found.excluded.because(str(error))
     found.ranked.sort(key=lambda one: (one.step_ns, one.memory_bytes))
     return found
-
-
-def _look_at(
-    shape: RunShape,
-    times: Times,
-    anchor: Anchor,
-    given: tuple[float, float | None],
-    found: Found,
-) -> None:
-    ideal_ns, device_bytes = given
-    try:
-        needed = memory_bytes(shape)
-        losses = losses_of(shape, times, ideal_ns, anchor.rest_ns)
-    except ScenarioError as error:
-        found.excluded.because(str(error))
-        return
-    enough = None
-    if device_bytes is not None:
-        enough = fits(needed, device_bytes)
-    one = Scored(shape=shape, losses=losses, memory_bytes=needed, fits=enough)
-    if enough is not False:
-        found.ranked.append(one)
-        return
-    found.too_large += 1
-    if found.nearest is None or needed < found.nearest.memory_bytes:
-        found.nearest = one
 
 
 def ideal_of(base: RunShape, times: Times) -> float:

@@ -8,13 +8,19 @@ from itertools import product
 from msgspec.structs import replace
 
 from ingest.errors import UsageError
-from whatif.models.shape import MOST_DEGREE, Degrees, Recompute, RunShape, Schedule
+from whatif.models.shape import (
+    MOST_DEGREE,
+    SHARDS_GRADIENTS,
+    Degrees,
+    Recompute,
+    RunShape,
+    Schedule,
+)
 
 MICRO_SAMPLES = (1, 2, 4, 8, 16, 32)
 """Samples of a micro-batch that are tried, beside the recorded number."""
 CHUNKS = (2, 4)
 """Chunks of layers per stage of interleaved pipelines."""
-SHARDED_GRADIENTS = 2
 LONG_CONTEXT = 16_384
 """Tokens of a sample from which on context parallelism is tried without being asked for."""
 USUAL_MOST_CP, USUAL_MOST_PP = 8, 64
@@ -146,7 +152,7 @@ def _degrees(
         range(4) if dp * cp > 1 else (0,),
         _experts(base),
     ):
-        if zero >= SHARDED_GRADIENTS and pp > 1:
+        if zero >= SHARDS_GRADIENTS and pp > 1:
             excluded.because(
                 "with a pipeline, ZeRO exchanges gradients for every micro-batch", f"ZeRO {zero}"
             )

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 import msgspec
 
-from ingest.units import format_ms
+from ingest.units import format_gib, format_ms
 from whatif.models.shape import Recompute, RunShape
 from whatif.plan.plan import Candidate, Plan
 from whatif.plan.score import Losses
@@ -20,7 +20,6 @@ LEAST_LOSS = 0.005
 """Share of the step that a loss needs to be told."""
 EXCLUDED_SHOWN = 6
 FRONT_SHOWN = 8
-_GIGA = 1e9
 _LOSSES = {
     "small_kernels": "small kernels",
     "recomputation": "recomputation",
@@ -244,7 +243,7 @@ def _best(answer: PlanAnswer, width: int) -> Iterator[str]:
             format_ms(one.step_ns),
             f"{format_ms(one.low_ns)} to {format_ms(one.high_ns)}",
             "-" if one.speedup is None else f"{one.speedup:.2f}x",
-            f"{one.memory_bytes / _GIGA:,.1f} GB" + ("" if one.fits else "?"),
+            format_gib(one.memory_bytes) + ("" if one.fits else "?"),
             "replay" if one.is_replayed else "closed form",
         )
         for number, one in enumerate(answer.best, start=1)
@@ -283,7 +282,7 @@ def _front_lines(answer: PlanAnswer) -> Iterator[str]:
         (
             f"{one.gpus:,}",
             format_ms(one.step_ns),
-            f"{one.memory_bytes / _GIGA:,.1f} GB",
+            format_gib(one.memory_bytes),
             one.words,
         )
         for one in shown

@@ -1,20 +1,21 @@
 """The step time of a shape by the models, and the factor that brings it to a measured one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ingest.errors import ScenarioError
 from whatif.models.shape import RunShape
+from whatif.synth.blueprint import Blueprint
 from whatif.synth.machine import Site
-from whatif.synth.plan import Plan
 from whatif.synth.play import play
-from whatif.synth.script import Sort
+from whatif.synth.script import Script, Sort
 from whatif.synth.stage import Stage
 
 AS_MODELLED: Mapping[Sort, float] = {Sort.COMPUTE: 1.0, Sort.COMMUNICATION: 1.0}
 CLOSE_FRAC = 1e-4
-MOST_TRIES = 60
+"""Bisection ends where the bounds of the factor are as near as this."""
 LEAST_FACTOR, MOST_FACTOR = 1 / 16, 16.0
+"""Kernels that are further off than this are of another model or machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,7 @@ def step_ns(shape: RunShape, site: Site, factors: Mapping[Sort, float] = AS_MODE
     Raises:
         ScenarioError: the shape cannot be, or lacks sizes.
     """
-    plan = Plan(shape, site)
-    return _played_ns(plan, factors)
+    return _played_ns(_scripts(shape, site), factors)
 
 
 def calibrated(shape: RunShape, site: Site, measured_ns: float) -> Calibration:
@@ -50,12 +50,10 @@ def calibrated(shape: RunShape, site: Site, measured_ns: float) -> Calibration:
     Raises:
         ScenarioError: no factor within 16 does: the row is not of this shape or machine.
     """
-    plan = Plan(shape, site)
-    scripts = [Stage(plan, stage, brief=True).write(1) for stage in range(shape.degrees.pp)]
+    scripts = _scripts(shape, site)
 
     def lasts_ns(factor: float) -> float:
-        factors = {Sort.COMPUTE: factor, Sort.COMMUNICATION: 1.0}
-        return float(max(each.end_ns for each in play(scripts, factors, noted=False)))
+        return _played_ns(scripts, {Sort.COMPUTE: factor, Sort.COMMUNICATION: 1.0})
 
     low, high = LEAST_FACTOR, MOST_FACTOR
     if not lasts_ns(low) <= measured_ns <= lasts_ns(high):
@@ -64,20 +62,22 @@ def calibrated(shape: RunShape, site: Site, measured_ns: float) -> Calibration:
             f"models say {lasts_ns(1.0) / 1e6:,.1f} ms",
             hint="is the measured row of this model, machine and layout?",
         )
-    for _ in range(MOST_TRIES):
+    while high / low >= 1 + CLOSE_FRAC:
         middle = (low * high) ** 0.5
         if lasts_ns(middle) < measured_ns:
             low = middle
         else:
             high = middle
-        if high / low < 1 + CLOSE_FRAC:
-            break
     return Calibration(
         compute_factor=(low * high) ** 0.5, measured_ns=measured_ns, modelled_ns=lasts_ns(1.0)
     )
 
 
-def _played_ns(plan: Plan, factors: Mapping[Sort, float]) -> float:
-    stages = range(plan.shape.degrees.pp)
-    scripts = [Stage(plan, stage, brief=True).write(1) for stage in stages]
+def _scripts(shape: RunShape, site: Site) -> list[Script]:
+    """One step of each stage, in brief."""
+    blueprint = Blueprint(shape, site)
+    return [Stage(blueprint, stage, brief=True).write(1) for stage in range(shape.degrees.pp)]
+
+
+def _played_ns(scripts: Sequence[Script], factors: Mapping[Sort, float]) -> float:
     return float(max(each.end_ns for each in play(scripts, factors, noted=False)))

@@ -5,8 +5,8 @@ from dataclasses import replace
 from ingest.vocab import CollectiveKind
 from whatif.models.exchanges.volume import Along, Spot, Volume, Way
 from whatif.models.volumes import stage_message_bytes
+from whatif.synth.blueprint import Blueprint
 from whatif.synth.groups import Groups
-from whatif.synth.plan import Plan
 from whatif.synth.script import Exchange
 
 _NARROW = "Float8_e4m3fn"
@@ -15,9 +15,10 @@ _NARROW = "Float8_e4m3fn"
 class Exchanges:
     """Of one rank of a stage."""
 
-    def __init__(self, plan: Plan, stage: int, rank: int) -> None:
-        self._shape, self._site, self._stage, self._rank = plan.shape, plan.site, stage, rank
-        self._groups = Groups(rank=rank, shape=plan.shape)
+    def __init__(self, blueprint: Blueprint, stage: int, rank: int) -> None:
+        self._shape, self._site = blueprint.shape, blueprint.site
+        self._stage, self._rank = stage, rank
+        self._groups = Groups(rank=rank, shape=blueprint.shape)
 
     @property
     def half(self) -> str:

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 
 from ingest.errors import UsageError
+from whatif.synth.blueprint import Blueprint
 from whatif.synth.calibrate import AS_MODELLED, Calibration, calibrated
 from whatif.synth.document import Wanted
 from whatif.synth.groups import Groups
 from whatif.synth.kineto import write_trace
 from whatif.synth.machine import Site, site_of
-from whatif.synth.plan import Plan
 from whatif.synth.play import Played, play
 from whatif.synth.script import Group, Launch, Script
 from whatif.synth.stage import Stage
@@ -58,7 +58,7 @@ def make_with(
         UsageError: the folder cannot be written, or there would be too many files.
         ScenarioError: the run cannot be, or lacks sizes.
     """
-    plan = Plan(wanted.shape, site_of(wanted.machine))
+    blueprint = Blueprint(wanted.shape, site_of(wanted.machine))
     degrees = wanted.shape.degrees
     replicas = range(degrees.world // degrees.pp if all_ranks else 1)
     if len(replicas) * degrees.pp > MOST_FILES:
@@ -75,12 +75,12 @@ def make_with(
     for replica in replicas:
         apart = len(range(degrees.world // degrees.pp))
         scripts = [
-            Stage(plan, stage, rank=stage * apart + replica).write(wanted.steps)
+            Stage(blueprint, stage, rank=stage * apart + replica).write(wanted.steps)
             for stage in range(degrees.pp)
         ]
         for script, played in zip(scripts, play(scripts, factors), strict=True):
             path = folder / f"rank{script.rank}.json.gz"
-            _write(played, script, path, plan, wanted, calibration)
+            _write(played, script, path, blueprint, wanted, calibration)
             files.append(path)
             longest = max(longest, played.end_ns)
     return Made(
@@ -107,30 +107,30 @@ def _write(
     played: Played,
     script: Script,
     path: Path,
-    plan: Plan,
+    blueprint: Blueprint,
     wanted: Wanted,
     calibration: Calibration | None,
 ) -> None:
     write_trace(
         played,
         path,
-        machine=plan.site.machine,
+        machine=blueprint.site.machine,
         world_size=wanted.degrees.world,
-        groups=_groups_of(script, plan),
-        nodes_of=plan.site.nodes_of,
+        groups=_groups_of(script, blueprint),
+        nodes_of=blueprint.site.nodes_of,
         metadata={"synthetic": _told(wanted, calibration)},
     )
 
 
-def _groups_of(script: Script, plan: Plan) -> tuple[Group, ...]:
+def _groups_of(script: Script, blueprint: Blueprint) -> tuple[Group, ...]:
     """Communicators that the rank uses, and its pipeline where there are stages."""
     used = {
         act.exchange.group.name: act.exchange.group
         for act in script.acts
         if isinstance(act, Launch) and act.exchange is not None
     }
-    if plan.shape.degrees.pp > 1:
-        group = Groups(rank=script.rank, shape=plan.shape).pipeline(0)
+    if blueprint.shape.degrees.pp > 1:
+        group = Groups(rank=script.rank, shape=blueprint.shape).pipeline(0)
         used[group.name] = group
     return tuple(used[name] for name in sorted(used))
 

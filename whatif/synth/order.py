@@ -7,7 +7,7 @@ from dataclasses import replace
 from whatif.models.exchanges.volume import Spot
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import RunShape
-from whatif.models.transformer.work import Work, WorkKind
+from whatif.models.transformer.work import Work
 from whatif.models.transformer.works import works_of
 
 Step = Work | Spot
@@ -133,8 +133,3 @@ def _take(queues: dict[Place, deque[Work]], place: Place) -> tuple[Work, ...]:
     taken = tuple(queue)
     queue.clear()
     return taken
-
-
-def is_product(work: Work) -> bool:
-    """A matrix product."""
-    return work.kind is WorkKind.PRODUCT

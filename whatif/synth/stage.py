@@ -10,21 +10,19 @@ gather does), or before it.
 from itertools import pairwise
 
 from ingest.vocab import CollectiveKind
+from whatif.models.exchanges.state import BUCKET_BYTES
 from whatif.models.exchanges.volume import Along, Of, Spot, Volume, Way
 from whatif.models.pipeline.orders import turns
 from whatif.models.pipeline.terms import Turn, Work
 from whatif.models.places import Part, Pass, Place
+from whatif.models.shape import SHARDS_GRADIENTS, SHARDS_PARAMETERS
 from whatif.models.transformer.works import optimizer_works, sync_works
+from whatif.synth.blueprint import BOTH, Blueprint, Piece, Shown
 from whatif.synth.operators import Operator
 from whatif.synth.order import INTO, singles
-from whatif.synth.plan import BOTH, Piece, Plan, Shown
 from whatif.synth.script import Script, Thread
 from whatif.synth.writer import Rows, Writer
 
-FULLY_SHARDED = 3
-SHARED_GRADIENTS = 2
-BUCKET_BYTES = 25 * 2**20
-"""Of PyTorch's DDP."""
 _BESIDE_PRODUCT = {Place.QKV: Spot.ATTENTION_IN, Place.UP: Spot.FFN_IN, Place.LOGITS: Spot.HEAD}
 _FROM_BEFORE, _TO_NEXT, _FROM_NEXT, _TO_BEFORE = range(4)
 _PASSES = {
@@ -37,18 +35,20 @@ _PASSES = {
 class Stage(Writer):
     """Writes the script of the first rank of one stage."""
 
-    def __init__(self, plan: Plan, stage: int, *, brief: bool = False, rank: int = -1) -> None:
+    def __init__(
+        self, blueprint: Blueprint, stage: int, *, brief: bool = False, rank: int = -1
+    ) -> None:
         """Begin.
 
         Args:
-            plan: of the run.
+            blueprint: of the run.
             stage: from 0.
             brief: one work for all that follows one another on the compute stream, no rows.
             rank: of the stage; -1: its first.
         """
-        degrees = plan.shape.degrees
+        degrees = blueprint.shape.degrees
         apart = degrees.tp * degrees.cp * degrees.dp
-        super().__init__(plan, stage, rank if rank >= 0 else stage * apart, brief=brief)
+        super().__init__(blueprint, stage, rank if rank >= 0 else stage * apart, brief=brief)
         self._stage = stage
         self._step = 0
         self._ring: tuple[int, ...] = ()
@@ -59,10 +59,12 @@ class Stage(Writer):
         self._reduced: list[int] = []
         self._bucket: dict[tuple[Along, CollectiveKind, int], int] = {}
         self._sums: dict[tuple[int, Way], tuple[float, float]] = {}
-        self._pieces = [plan.pieces(stage, chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
+        self._pieces = [
+            blueprint.pieces(stage, chunk) for chunk in range(blueprint.pipeline.chunks_per_rank)
+        ]
         layers = [p.layer for pieces in self._pieces for p in pieces if p.part is Part.LAYER]
         self._local = {layer: number for number, layer in enumerate(layers)}
-        order = turns(plan.pipeline, stage)
+        order = turns(blueprint.pipeline, stage)
         self._order = order
         self._last = _last_backward(order)
 
@@ -90,11 +92,11 @@ class Stage(Writer):
         self._synchronise()
         with self.row("user_annotation", "Optimizer.step#AdamW.step"):
             self._clip()
-            works = optimizer_works(self._plan.shape, self._plan.state(self._stage))
+            works = optimizer_works(self._blueprint.shape, self._blueprint.state(self._stage))
             for work in singles(works):
-                self.kernel(self._plan.shower.show(work))
+                self.kernel(self._blueprint.shower.show(work))
         self.flush()
-        if not self._plan.shape.options.overlap_params:
+        if not self._blueprint.shape.options.overlap_params:
             self._gather_now()
 
     # Forward and backward of one micro-batch
@@ -107,7 +109,7 @@ class Stage(Writer):
             self.within = (piece.part, piece.layer, turn.micro_batch)
             self._gathering(piece, later, Way.FORWARD, is_first=is_first)
             with self._module(piece):
-                self._line(self._plan.forward(piece), piece, Way.FORWARD)
+                self._line(self._blueprint.forward(piece), piece, Way.FORWARD)
         self._send(turn, _TO_NEXT, 1, Way.FORWARD)
 
     def _backward(self, turn: Turn, *, is_last: bool) -> None:
@@ -123,10 +125,10 @@ class Stage(Writer):
             self.within = (piece.part, piece.layer, turn.micro_batch)
             if has_input:
                 self._gathering(piece, later, Way.BACKWARD, is_first=True)
-                again = self._plan.recompute(piece, self._number(piece))
+                again = self._blueprint.recompute(piece, self._number(piece))
                 with self.checkpoint(is_used=bool(again)):
                     self._line(again, piece, Way.FORWARD)
-            self._line(self._plan.backward(piece, passes), piece, Way.BACKWARD)
+            self._line(self._blueprint.backward(piece, passes), piece, Way.BACKWARD)
             if has_weight:
                 self._gradients(piece, is_last=is_last)
         if has_input:
@@ -139,7 +141,7 @@ class Stage(Writer):
             return
         for at, step in enumerate(line):
             if isinstance(step, Spot):
-                self._spot(piece, way, step, self._plan.hidden_ns(line, at, way))
+                self._spot(piece, way, step, self._blueprint.hidden_ns(line, at, way))
             else:
                 self._operator(step, piece, way)
         self._again_done()
@@ -153,7 +155,7 @@ class Stage(Writer):
                 row
                 for step in (*line, *_BESIDE_PRODUCT.values())
                 if isinstance(step, Spot)
-                for row in self._plan.at(piece, way, step)
+                for row in self._blueprint.at(piece, way, step)
             ]
             if any(row.beside for row in rows):
                 return False
@@ -161,7 +163,7 @@ class Stage(Writer):
             self._sum_ns = self._fixed_ns = 0.0
             for at, step in enumerate(line):
                 if isinstance(step, Spot):
-                    self._spot(piece, way, step, self._plan.hidden_ns(line, at, way))
+                    self._spot(piece, way, step, self._blueprint.hidden_ns(line, at, way))
                 else:
                     self.kernel(step)
             self._sums[key] = self._sum_ns, self._fixed_ns
@@ -177,7 +179,7 @@ class Stage(Writer):
             self._ring_done()
         if way is Way.BACKWARD and work.direction is Pass.BACKWARD_INPUT:
             spot = _BESIDE_PRODUCT.get(work.place)
-            for row in self._plan.at(piece, way, spot) if spot else ():
+            for row in self._blueprint.at(piece, way, spot) if spot else ():
                 if row.beside:
                     self._again += self.join(row)
         if work.direction is Pass.BACKWARD_WEIGHT:
@@ -193,7 +195,7 @@ class Stage(Writer):
         self._ring = ()
 
     def _spot(self, piece: Piece, way: Way, spot: Spot, hidden_ns: float) -> None:
-        for row in self._plan.at(piece, way, spot):
+        for row in self._blueprint.at(piece, way, spot):
             if row.beside and spot is Spot.ATTENTION:
                 self._ring += self.join(row)
             elif row.beside and spot in INTO and way is Way.BACKWARD:
@@ -205,7 +207,7 @@ class Stage(Writer):
 
     def _gathering(self, piece: Piece, later: Piece | None, way: Way, *, is_first: bool) -> None:
         """Parameters of this part, and already those of the next one."""
-        if self._plan.shape.degrees.zero != FULLY_SHARDED:
+        if self._blueprint.shape.degrees.zero != SHARDS_PARAMETERS:
             if is_first and way is Way.FORWARD:
                 self._wait_gathered(piece)
             return
@@ -214,15 +216,15 @@ class Stage(Writer):
         for each in (piece, later):
             if each is not None and (each, 0) not in self._gathered:
                 with self.row("user_annotation", f"FSDP::all_gather ({_qualified(each)})"):
-                    for number, row in enumerate(self._plan.at(each, way, Spot.PARAMETERS)):
+                    for number, row in enumerate(self._blueprint.at(each, way, Spot.PARAMETERS)):
                         self._gathered[each, number] = self.join(row)[-1]
         self._wait_gathered(piece)
 
     @property
     def _keeps(self) -> bool:
         """FSDP under a pipeline gathers and reduces once per step (torchtitan)."""
-        degrees = self._plan.shape.degrees
-        return degrees.zero == FULLY_SHARDED and degrees.pp > 1
+        degrees = self._blueprint.shape.degrees
+        return degrees.zero == SHARDS_PARAMETERS and degrees.pp > 1
 
     def _wait_gathered(self, piece: Piece) -> None:
         found = [key for key in self._gathered if key[0] == piece]
@@ -230,7 +232,7 @@ class Stage(Writer):
 
     def _gather_updated(self) -> None:
         """Parameters that other ranks updated in the step before, beside the first forward."""
-        if not self._plan.shape.options.overlap_params:
+        if not self._blueprint.shape.options.overlap_params:
             return
         for pieces in self._pieces:
             for piece in pieces:
@@ -238,12 +240,12 @@ class Stage(Writer):
                     self._gathered[piece, number] = self.join(row)[-1]
 
     def _updated(self, piece: Piece) -> list[Volume]:
-        return self._plan.at(piece, Way.NONE, Spot.UPDATED)
+        return self._blueprint.at(piece, Way.NONE, Spot.UPDATED)
 
     def _early(self, piece: Piece) -> list[Volume]:
-        if self._plan.shape.degrees.zero == FULLY_SHARDED:
+        if self._blueprint.shape.degrees.zero == SHARDS_PARAMETERS:
             return []  # gathered before each use
-        return self._plan.at(piece, Way.FORWARD, Spot.PARAMETERS)
+        return self._blueprint.at(piece, Way.FORWARD, Spot.PARAMETERS)
 
     def _gather_now(self) -> None:
         rows = [row for each in self._pieces for piece in each for row in self._updated(piece)]
@@ -251,14 +253,14 @@ class Stage(Writer):
             self.exposed(row)
 
     def _gradients(self, piece: Piece, *, is_last: bool) -> None:
-        zero = self._plan.shape.degrees.zero
-        for row in self._plan.at(piece, Way.BACKWARD, Spot.GRADIENTS):
+        zero = self._blueprint.shape.degrees.zero
+        for row in self._blueprint.at(piece, Way.BACKWARD, Spot.GRADIENTS):
             if not (is_last or (row.each_micro_batch and not self._keeps)):
                 continue
             key = (row.along, row.kind, row.members)
             self._bucket[key] = self._bucket.get(key, 0) + row.size_bytes
-            limit = self._plan.shape.options.bucket_bytes or BUCKET_BYTES
-            if row.beside and (zero >= SHARED_GRADIENTS or self._bucket[key] >= limit):
+            limit = self._blueprint.shape.options.bucket_bytes or BUCKET_BYTES
+            if row.beside and (zero >= SHARDS_GRADIENTS or self._bucket[key] >= limit):
                 self._leave(key)
 
     def _leave(self, key: tuple[Along, CollectiveKind, int]) -> None:
@@ -277,9 +279,9 @@ class Stage(Writer):
 
     def _clip(self) -> None:
         """Gradients by their norm, as Megatron-LM's optimizer does inside its step."""
-        for work in singles(sync_works(self._plan.shape, self._plan.state(self._stage))):
-            self.kernel(self._plan.shower.show(work))
-        for row in self._plan.volumes:
+        for work in singles(sync_works(self._blueprint.shape, self._blueprint.state(self._stage))):
+            self.kernel(self._blueprint.shower.show(work))
+        for row in self._blueprint.volumes:
             if row.of is Of.STEP and row.spot is Spot.CLIP:
                 exchange = self.exchanges.over_stages(row, self._step)
                 self.flush()
@@ -289,21 +291,21 @@ class Stage(Writer):
 
     def _receive(self, turn: Turn, way_number: int, towards: int, way: Way) -> None:
         """From the stage before (-1) or behind (1)."""
-        neighbour = self._plan.pipeline.neighbour(self._stage, turn.chunk, towards)
+        neighbour = self._blueprint.pipeline.neighbour(self._stage, turn.chunk, towards)
         if neighbour is None or neighbour[0] == self._stage:
             return
-        place = self._plan.pipeline.place(self._stage, turn.chunk)
+        place = self._blueprint.pipeline.place(self._stage, turn.chunk)
         key = (self._step, list(Way).index(way), place, turn.micro_batch)
         exchange = self.exchanges.message(CollectiveKind.RECV, way_number, neighbour[0], key)
         self.flush()
         self.wait((self.send_off(exchange, after=()),))
 
     def _send(self, turn: Turn, way_number: int, towards: int, way: Way) -> None:
-        neighbour = self._plan.pipeline.neighbour(self._stage, turn.chunk, towards)
+        neighbour = self._blueprint.pipeline.neighbour(self._stage, turn.chunk, towards)
         if neighbour is None or neighbour[0] == self._stage:
             return
         stage, chunk = neighbour
-        place = self._plan.pipeline.place(stage, chunk)
+        place = self._blueprint.pipeline.place(stage, chunk)
         key = (self._step, list(Way).index(way), place, turn.micro_batch)
         exchange = self.exchanges.message(CollectiveKind.SEND, way_number, stage, key)
         self.flush()

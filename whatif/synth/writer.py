@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from whatif.models.exchanges.volume import Along, Volume
 from whatif.models.places import Part, Pass, Place
+from whatif.synth.blueprint import Blueprint
 from whatif.synth.exchanges import Exchanges
 from whatif.synth.operators import Operator
-from whatif.synth.plan import Plan
 from whatif.synth.play import STREAM_GAP_NS
 from whatif.synth.script import Exchange, Kernel, Script, Thread
 from whatif.synth.shown import OPERATORS, arguments, kernel_of, record, tensor
@@ -22,10 +22,10 @@ Within = tuple[Part, int, int]
 class Writer:
     """Of one rank; in brief it writes one work for all that follows one another, and no rows."""
 
-    def __init__(self, plan: Plan, stage: int, rank: int, *, brief: bool) -> None:
-        self._plan, self._brief = plan, brief
+    def __init__(self, blueprint: Blueprint, stage: int, rank: int, *, brief: bool) -> None:
+        self._blueprint, self._brief = blueprint, brief
         self.script = Script(rank=rank)
-        self.exchanges = Exchanges(plan, stage, rank)
+        self.exchanges = Exchanges(blueprint, stage, rank)
         self._sum_ns, self._fixed_ns = 0.0, 0.0
         self._sequence = 0
         self.within: Within = (Part.OTHER, -1, -1)

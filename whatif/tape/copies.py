@@ -18,12 +18,13 @@ from replay.graph.arrays import (
     Tasks,
 )
 from replay.graph.csr import EdgeList
+from replay.graph.hosts import host_tasks
 from whatif.description.labels import Labels, Part, Place, unlabelled
 from whatif.tape.instances import Instances
 from whatif.tape.lanes import NewLanes
 from whatif.tape.meetings import Meetings
 from whatif.tape.messages import Messages
-from whatif.tape.reel import Reel, is_host
+from whatif.tape.reel import Reel
 from whatif.tape.segments import OUTSIDE, Segments, Tape
 from whatif.tape.spans import Grouped
 
@@ -126,7 +127,7 @@ def handed_over(src: Int64, dst: Int64, lag_ns: Int64, *, from_start: bool) -> E
 
 def _host_ends(reel: Reel, *, last: bool) -> Int64:
     """First or last host task of each segment; -1."""
-    host = np.flatnonzero(is_host(reel.tape.graph) & (reel.segment >= 0))
+    host = np.flatnonzero(host_tasks(reel.tape.graph) & (reel.segment >= 0))
     order = host[np.argsort(reel.moment[host], kind="stable")]
     found = np.full(reel.n_segments, NONE, np.int64)
     order = order if last else order[::-1]

@@ -7,8 +7,8 @@ import numpy as np
 from ingest.vocab import LaneKind, TaskKind
 from replay.engine.places import places
 from replay.graph.arrays import NONE, Bool, Int64, TaskGraph
+from replay.graph.hosts import host_tasks
 from whatif.description.labels import Labels, Part
-from whatif.tape.reel import is_host
 from whatif.tape.segments import OUTSIDE, Segments, Tape
 
 CRUMB_FRAC = 0.001
@@ -36,7 +36,7 @@ def cut(graph: TaskGraph, labels: Labels) -> Tape:
     runs = _without_crumbs(graph, _runs(graph, labels, lead, place))
     segment = np.full(graph.n_tasks, OUTSIDE, np.int64)
     segment[runs.task] = runs.of_task
-    rest = np.flatnonzero(inside & ~lead & is_host(graph))
+    rest = np.flatnonzero(inside & ~lead & host_tasks(graph))
     segment[rest] = _running(graph, runs, place, rest)
     _give_device_work(graph, runs, place, inside, segment)
     _give_meetings(graph, segment)
@@ -66,7 +66,7 @@ def _inside(graph: TaskGraph) -> Bool:
 
 def _leading(graph: TaskGraph, labels: Labels, inside: Bool) -> Bool:
     """Tasks whose labels cut: of the threads that matter; of ranks without threads all."""
-    tasks, host = graph.tasks, is_host(graph)
+    tasks, host = graph.tasks, host_tasks(graph)
     n_lanes = len(graph.lanes)
     leads = np.array([lane.steps for lane in graph.lanes], bool)
     callers = tasks.caller[tasks.caller >= 0]
@@ -139,7 +139,7 @@ def _without_crumbs(graph: TaskGraph, runs: _Runs) -> _Runs:
     spent_ns = np.add.reduceat(tasks.dur_ns[runs.task], runs.first)
     whole_ns = np.bincount(stretch, spent_ns)[stretch]
     issued = np.bincount(tasks.caller[tasks.caller >= 0], minlength=graph.n_tasks)
-    on_host = is_host(graph)[head]
+    on_host = host_tasks(graph)[head]
     crumb = on_host & (np.add.reduceat(issued[runs.task], runs.first) == 0)
     crumb &= spent_ns < CRUMB_FRAC * whole_ns
     before, after = _solid_neighbours(~crumb, stretch)
@@ -185,7 +185,7 @@ def _give_device_work(
 ) -> None:
     """Write the segments of device tasks: of their callers, else of what they follow."""
     tasks = graph.tasks
-    device = ~is_host(graph) & (tasks.kind != TaskKind.MEET)
+    device = ~host_tasks(graph) & (tasks.kind != TaskKind.MEET)
     called = np.flatnonzero(device & (tasks.caller >= 0))
     segment[called] = segment[tasks.caller[called]]
     loose = np.flatnonzero(device & (tasks.caller < 0) & inside & (segment == OUTSIDE))

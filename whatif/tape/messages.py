@@ -7,6 +7,7 @@ import numpy as np
 
 from ingest.vocab import CollectiveKind, KernelClass, Phase, TaskKind
 from replay.graph.arrays import NEVER_RELEASED_NS, NONE, Collectives, Group, Int64
+from replay.graph.hosts import computes_on_hosts
 from whatif.tape.instances import Instances
 from whatif.tape.lanes import NewLanes
 from whatif.tape.meetings import Meetings
@@ -64,7 +65,7 @@ def messages_of(reel: Reel, made: Instances) -> Messages:
                 column[mine] = getattr(one.p2p, name)[row[mine]]
     assert (columns["kind"] > 0).all(), "an instance is a segment or a message"
     number_of, count = numbered([columns.pop("key")])
-    on_host = not bool((reel.tape.graph.tasks.kind == TaskKind.KERNEL).any())
+    on_host = computes_on_hosts(reel.tape.graph)
     return Messages(instance=instance, number=number_of, count=count, on_host=on_host, **columns)
 
 

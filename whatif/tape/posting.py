@@ -8,12 +8,13 @@ from ingest.vocab import EdgeKind, Evidence, TaskKind
 from replay.graph import thresholds
 from replay.graph.arrays import NONE, Int64, TaskGraph
 from replay.graph.csr import EdgeList, concatenate
+from replay.graph.hosts import host_tasks
 from replay.graph.rules.base import edge_list
 from whatif.tape.instances import Instances
 from whatif.tape.lags import usual_ns
 from whatif.tape.lanes import Stretches
 from whatif.tape.messages import ENDS, Messages
-from whatif.tape.reel import Reel, is_host
+from whatif.tape.reel import Reel
 from whatif.tape.segments import RECEIVE
 
 
@@ -102,7 +103,7 @@ class _Around:
     @classmethod
     def of(cls, reel: Reel, made: Instances, stretches: Stretches, messages: Messages) -> "_Around":
         """Look around."""
-        host = np.flatnonzero(is_host(reel.tape.graph)[made.task[stretches.first]])
+        host = np.flatnonzero(host_tasks(reel.tape.graph)[made.task[stretches.first]])
         works = _computing(reel, made, stretches)
         ending = _by_moment(reel, made, stretches, host, stretches.last)
         waits = _by_moment(reel, made, stretches, host, stretches.first)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.vocab import HOST_KINDS, EdgeKind, TaskKind
+from ingest.vocab import EdgeKind, TaskKind
 from replay.engine.places import places
 from replay.engine.run import replay
 from replay.graph.arrays import NONE, Bool, Int8, Int32, Int64, Lane, TaskGraph
 from replay.graph.csr import EdgeList, listed_edges
+from replay.graph.hosts import host_tasks
 from whatif.tape.segments import OUTSIDE, Tape
 from whatif.tape.spans import Grouped, numbered
 
@@ -94,11 +95,6 @@ class Occupied:
     """Rows of each segment."""
 
 
-def is_host(graph: TaskGraph) -> Bool:
-    """Tasks of threads."""
-    return np.isin(graph.tasks.kind, [int(kind) for kind in HOST_KINDS])
-
-
 def reel_of(tape: Tape) -> Reel:
     """Look at a tape from all sides."""
     graph, segments = tape.graph, tape.segments
@@ -168,7 +164,7 @@ def _segments(tape: Tape, moment: Int64, ranks: list[int]) -> Int64:
     segment = tape.segment.astype(np.int64)
     transfer = np.flatnonzero(tasks.kind == TaskKind.TRANSFER)
     segment[transfer] = segment[transfer - 1]
-    host = is_host(tape.graph)
+    host = host_tasks(tape.graph)
     outside = segment == OUTSIDE
     later = np.zeros(len(segment), bool)
     for at, rank in enumerate(ranks):

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
 from whatif.models.bound import Bound
+from whatif.models.exchanges.state import FIRST_BUCKET_BYTES
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.cuts import recut
 from whatif.transforms.gradients import NO_GRADIENTS, Sequence, gradient_reductions, sequences
@@ -19,8 +20,6 @@ from whatif.transforms.rebucket import rebuilt
 from whatif.transforms.retime import with_rate_of_hosts
 
 MIB = 1 << 20
-FIRST_BUCKET_BYTES = MIB
-"""`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES`."""
 MOST_MIB = 1_000_000.0
 KNOWN_ERROR = "gradient buckets 1 to 4% on measured runs"
 EXACT = (

@@ -17,6 +17,10 @@ from whatif.models.transformer.parameters import (
 )
 
 NORM_BYTES = 4
+BUCKET_BYTES = 25 * 2**20
+"""Gradients that PyTorch's DDP reduces at once (`bucket_cap_mb`)."""
+FIRST_BUCKET_BYTES = 2**20
+"""The first is ready early (`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ingest.vocab import HOST_KINDS, EdgeKind, Evidence
+from ingest.vocab import EdgeKind, Evidence
 from replay.graph import thresholds
 from replay.graph.arrays import NONE, Bool, Boundaries, Int64, TaskGraph
 from replay.graph.csr import EdgeList
+from replay.graph.hosts import host_tasks
 from replay.graph.rules.base import edge_list
 from whatif.tape.inserting.rows import OTHERWISE, Rows, Waits
 from whatif.tape.inserting.tasks import Made
@@ -72,7 +73,7 @@ def _redirected(graph: TaskGraph, old: EdgeList, new_id: Int64, last: Int64) -> 
     """What followed a task follows what was put behind it."""
     moved = np.arange(graph.n_tasks)
     moved[new_id] = last
-    on_host = np.isin(graph.tasks.kind[old.src], [int(kind) for kind in HOST_KINDS])
+    on_host = host_tasks(graph)[old.src]
     follows = np.where(on_host, np.isin(old.kind, _ORDER), np.isin(old.kind, _AFTER_KERNEL))
     follows &= ~old.from_start
     return replace(old, src=np.where(follows, moved[old.src], old.src).astype(np.int32))

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest.vocab import HOST_KINDS, CollectiveKind
+from ingest.vocab import CollectiveKind
 from replay.graph.arrays import NONE, Bool, Group, Int32, Int64, TaskGraph
+from replay.graph.hosts import host_tasks
 from whatif.tape.segments import Tape
 
 OTHERWISE = -2
@@ -107,7 +108,7 @@ def rows_of(graph: TaskGraph, additions: Sequence[Insertions]) -> Rows:
         host_ns=column("host_ns"),
         ends=optional("ends"),
         offset_ns=optional("offset_ns"),
-        on_host=np.isin(graph.tasks.kind[after], [int(kind) for kind in HOST_KINDS]),
+        on_host=host_tasks(graph)[after],
         previous=np.where(same, latest, NONE),
     )
 

@@ -73,7 +73,7 @@ def _differences(column: Int64, call: Int64, place: Int64, n_columns: int) -> In
     order = np.lexsort((column, call))
     bounds = np.flatnonzero(np.diff(call[order])) + 1
     for members in np.split(order, bounds):
-        if len(members) < 2 or (place[members] == place[members[0]]).all():  # noqa: PLR2004
+        if (place[members] == place[members[:1]]).all():
             continue
         unlike = place[members][:, None] != place[members][None, :]
         np.add.at(differs, np.ix_(column[members], column[members]), unlike)

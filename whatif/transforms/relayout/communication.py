@@ -61,7 +61,6 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
         changed, [change.along for change in found if change.leaves]
     )
     additions = _additions(changed, ask, links, found)
-    made_ns = sum(int(each.transfer_ns.sum()) for each in additions)
     return Part(
         tape=inserted(changed, additions),
         assumptions=(
@@ -75,8 +74,6 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
             *_models_told(additions, links),
         ),
         known_errors=tuple(dict.fromkeys([*kept.known_errors, *_errors(additions, links)])),
-        scaled_ns=kept.scaled_ns,
-        made_ns=made_ns + updated.made_ns,
     )
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ingest.vocab import DEVICE_KINDS, HOST_KINDS
+from ingest.vocab import DEVICE_KINDS
 from replay.graph.arrays import Bool, Int64, TaskGraph
+from replay.graph.hosts import host_tasks
 from whatif.models.coverage import Coverage
 
 
@@ -41,5 +42,5 @@ def _counted(graph: TaskGraph) -> Bool:
     on_device: Bool = np.isin(graph.tasks.kind, list(DEVICE_KINDS))
     if on_device.any() and any(info.gpu for info in graph.ranks):
         return on_device
-    works: Bool = on_device | np.isin(graph.tasks.kind, list(HOST_KINDS))
+    works: Bool = on_device | host_tasks(graph)
     return works

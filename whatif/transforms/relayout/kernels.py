@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
 from replay.graph.work import Float64, KernelWork
 from whatif.models.places import Part as ModelPart
@@ -14,14 +13,13 @@ from whatif.transforms.base import with_durations
 from whatif.transforms.relayout.factors import Scaling, Where
 from whatif.transforms.relayout.measured import Changed, kernels_ns
 from whatif.transforms.relayout.operators import operators_ns
-from whatif.transforms.relayout.parts import Ask, Part
+from whatif.transforms.relayout.parts import DEVICE_WORK, Ask, Part
 from whatif.transforms.relayout.sizes import sizes_of
 
 PRODUCTS_ERROR = (
     "ratios of two products 4% on A100 and 12% on B200 at the median of 697 published ones"
 )
 OPERATORS_ERROR = "operators of CPU runs not judged apart from their steps (docs/accuracy.md)"
-DEVICE = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
 KERNELS, OPERATORS = "kernels", "operators"
 LITTLE = 0.005
 """Share of time that is not worth a sentence."""
@@ -37,7 +35,7 @@ def reshaped(tape: Tape, ask: Ask) -> Part:
     if sizes.is_same:
         return Part(tape=tape)
     graph = tape.graph
-    on_device = bool(np.isin(graph.tasks.kind, DEVICE).any())
+    on_device = bool(np.isin(graph.tasks.kind, DEVICE_WORK).any())
     made = kernels_ns(tape, ask, sizes) if on_device else operators_ns(tape, ask, sizes)
     dur_ns = graph.tasks.dur_ns.copy()
     dur_ns[made.task] = made.dur_ns
@@ -47,7 +45,6 @@ def reshaped(tape: Tape, ask: Ask) -> Part:
         tape=replace(tape, graph=changed),
         assumptions=_told(graph, made, scaled, KERNELS if on_device else OPERATORS),
         known_errors=_known_errors(made, scaled, on_device=on_device),
-        scaled_ns=int(made.dur_ns[scaled].sum()),
     )
 
 

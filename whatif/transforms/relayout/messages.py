@@ -9,6 +9,7 @@ from ingest.errors import ScenarioError
 from ingest.units import BytesPerSecond
 from ingest.vocab import CollectiveKind, TaskKind
 from replay.graph.arrays import Int64, TaskGraph
+from replay.graph.hosts import computes_on_hosts
 from whatif.models import gloo
 from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.model import model_ns, scaled_ns
@@ -54,7 +55,7 @@ def messages_of(graph: TaskGraph, ask: Ask) -> Messages:
     """
     seen = _seen(graph)
     size = _size_bytes(ask, seen)
-    on_host = not bool((graph.tasks.kind == TaskKind.KERNEL).any())
+    on_host = computes_on_hosts(graph)
     time_ns = _on_hosts if on_host else _on_devices
     inside, told = time_ns(graph, ask, size, seen, nodes=1)
     across = inside if on_host or not _crosses(ask) else time_ns(graph, ask, size, seen, nodes=2)[0]

@@ -29,7 +29,6 @@ class Offloaded:
     """A tape whose optimizer works on the host."""
 
     tape: Tape
-    made_ns: int = 0
     assumptions: tuple[str, ...] = ()
 
 
@@ -60,9 +59,7 @@ def offloaded(tape: Tape, ask: Ask) -> Offloaded:
     last = kernels[_last_of_steps(tape, kernels)]
     dur_ns[last] = whole_ns
     graph = replace(tape.graph, tasks=replace(tasks, dur_ns=dur_ns))
-    return Offloaded(
-        tape=replace(tape, graph=graph), made_ns=whole_ns * len(last), assumptions=(told,)
-    )
+    return Offloaded(tape=replace(tape, graph=graph), assumptions=(told,))
 
 
 def _update_ns(ask: Ask) -> tuple[int, str]:

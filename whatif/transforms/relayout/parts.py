@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 
+from ingest.vocab import TaskKind
 from whatif.description.described import Described
 from whatif.models.shape import RunShape
 from whatif.tape.segments import Tape
 from whatif.transforms.base import Context
+
+DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
+"""What devices do beside communicating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,3 @@ class Part:
     tape: Tape
     assumptions: tuple[str, ...] = ()
     known_errors: tuple[str, ...] = ()
-    scaled_ns: int = 0
-    """Sum of the durations of tasks (as they are now) whose time a model's ratio gave."""
-    made_ns: int = 0
-    """Sum of the durations that a model alone gave."""

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingest.vocab import HOST_KINDS, CollectiveKind, TaskKind
+from ingest.vocab import CollectiveKind, TaskKind
 from replay.graph.arrays import NONE, Bool, Float64, Int8, Int32, Int64, TaskGraph
+from replay.graph.hosts import computes_on_hosts, host_tasks
 from whatif.description.labels import Part, Pass, Place
 from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.places import BACKWARDS
@@ -19,7 +20,7 @@ from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.gradients import REDUCTIONS
-from whatif.transforms.relayout.parts import Ask
+from whatif.transforms.relayout.parts import DEVICE_WORK, Ask
 from whatif.transforms.relayout.stage_weights import shares_of
 from whatif.transforms.relayout.structure import canonical, same_structure
 from whatif.transforms.relayout.work_done import with_parts_of_work
@@ -185,7 +186,8 @@ def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
     free = (tasks.rank >= 0) & ~tasks.fixed & ~(small & (tasks.collective != NONE))
     moved = np.flatnonzero((np.isin(part, AFTER_LAST) | _early_gathers(tape, part, ask)) & free)
     kind = tasks.kind[moved]
-    work = np.isin(kind, _DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & _on_hosts(tape.graph))
+    on_hosts = computes_on_hosts(tape.graph)
+    work = np.isin(kind, DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & on_hosts)
     scaled = (part[moved] == Part.OPTIMIZER) | (tape.labels.place[moved] == Place.OPTIMIZER)
     of_rank = tasks.rank[moved]
     factor = np.ones(tape.graph.n_tasks, np.float64)
@@ -202,13 +204,6 @@ def _early_gathers(tape: Tape, part: Int64, ask: Ask) -> Bool:
     return found
 
 
-_DEVICE_WORK = (TaskKind.KERNEL, TaskKind.MEMCPY, TaskKind.MEMSET)
-
-
-def _on_hosts(graph: TaskGraph) -> bool:
-    return not bool((graph.tasks.kind == TaskKind.KERNEL).any())
-
-
 def _attention(tape: Tape) -> Bool:
     """Tasks of attention's core that run again, and the calls that launch them."""
     tasks = tape.graph.tasks
@@ -222,7 +217,7 @@ def _halves(tape: Tape) -> Float64:
     """Per task: which part of a recorded backward it does where that is split."""
     direction, place = _direction(tape), tape.labels.place
     inputs, weights = direction == Pass.BACKWARD_INPUT, direction == Pass.BACKWARD_WEIGHT
-    halved = np.isin(place, HALVED) | np.isin(tape.graph.tasks.kind, tuple(HOST_KINDS))
+    halved = np.isin(place, HALVED) | host_tasks(tape.graph)
     on_calls = tape.graph.tasks.collective != NONE
     only_weights = place == Place.GRADIENT
     factor = np.ones(tape.graph.n_tasks, np.float64)

@@ -7,8 +7,9 @@ import numpy as np
 
 from ingest.errors import ScenarioError
 from ingest.units import BytesPerSecond, Nanos, Rate
-from ingest.vocab import CollectiveKind, TaskKind
+from ingest.vocab import CollectiveKind
 from replay.graph.arrays import Float64, Group, Int64, TaskGraph
+from replay.graph.hosts import computes_on_hosts
 from replay.graph.outside import incomplete
 from whatif.models import gloo
 from whatif.models.bound import Bound
@@ -131,7 +132,7 @@ def links_of(graph: TaskGraph, context: Context) -> Links:
         graph: of the recorded run.
         context: the machine, with what the new ranks need of it.
     """
-    if _runs_on_hosts(graph):
+    if computes_on_hosts(graph):
         known = _unless_a_core_binds(with_rate_of_hosts(graph, context), context)
         return Links(context=known, on_host=True, told=_hosts_told(known))
     inside, between = _calibration(graph, context)
@@ -179,8 +180,3 @@ def _calibration(graph: TaskGraph, context: Context) -> tuple[float, float]:
         factor = float(calls.transfer_ns[number][rows].sum()) / whole if whole else 1.0
         factors.append(float(np.clip(factor, *CALIBRATION_LIMITS)))
     return factors[0], factors[1]
-
-
-def _runs_on_hosts(graph: TaskGraph) -> bool:
-    """Computation and collectives of the run are on hosts."""
-    return not (graph.tasks.kind == TaskKind.KERNEL).any()

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ingest.vocab import TaskKind
 from replay.graph.arrays import Group, Int64, TaskGraph
 from whatif.transforms.base import Context
 from whatif.transforms.relayout.exchanges.axes import AXES, Change, bytes_factor, ranks_along
@@ -18,7 +17,6 @@ class Resized:
     """A graph whose recorded collectives have the members and sizes of the new layout."""
 
     graph: TaskGraph
-    scaled_ns: int
     assumptions: tuple[str, ...] = ()
     known_errors: tuple[str, ...] = ()
 
@@ -39,14 +37,11 @@ def resized(
     for change in staying:
         target = _with_change(target, ask, along, change)
     if target is graph:
-        return Resized(graph=graph, scaled_ns=0)
+        return Resized(graph=graph)
     now = replace(context, anchor=None)
     moved = retimed(graph, now, now, changed=target)
-    changed = moved.graph.tasks.dur_ns != graph.tasks.dur_ns
-    changed &= graph.tasks.kind == TaskKind.TRANSFER
     return Resized(
         graph=moved.graph,
-        scaled_ns=int(moved.graph.tasks.dur_ns[changed].sum()),
         assumptions=moved.assumptions,
         known_errors=moved.known_errors,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from ingest.errors import ScenarioError
 from ingest.vocab import CollectiveKind
 from replay.graph.arrays import NONE, Bool, Int64
+from whatif.models.exchanges.state import BUCKET_BYTES, FIRST_BUCKET_BYTES
 from whatif.models.exchanges.volume import Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass
 from whatif.models.shape import SHARDS_PARAMETERS
@@ -17,10 +18,6 @@ from whatif.transforms.relayout.exchanges.axes import Change, rows_along
 from whatif.transforms.relayout.exchanges.inside import LAUNCH_NS, Site
 from whatif.transforms.relayout.exchanges.units import Units
 
-BUCKET_BYTES = 25 * 1024**2
-"""Gradients that PyTorch's DDP reduces at once (`bucket_cap_mb`)."""
-FIRST_BUCKET_BYTES = 1024**2
-"""The first is ready early (`_DEFAULT_FIRST_BUCKET_BYTES`)."""
 HOST_COPY_BYTES_PER_S = 10e9
 """Read or written by one core that copies: STREAM on one core of a server gives 10 to 12 GB/s."""
 HOST_COPIES = 4.0

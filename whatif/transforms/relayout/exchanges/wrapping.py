@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingest.vocab import HOST_KINDS, TaskKind
+from ingest.vocab import TaskKind
 from replay.graph.arrays import NONE, Bool, TaskGraph
+from replay.graph.hosts import host_tasks
 from whatif.models.exchanges.volume import Along
 from whatif.tape.segments import Tape
 
@@ -42,9 +43,8 @@ def _wrapping(graph: TaskGraph, along: Along) -> Bool:
         return np.zeros(graph.n_tasks, bool)
     own = (tasks.collective == NONE) & ~tasks.fixed
     inside = _inside(graph, OF_AXIS[along]) & own & (tasks.kind != TaskKind.HOST_WAIT)
-    on_host = np.isin(tasks.kind, [int(kind) for kind in HOST_KINDS])
     launched = (tasks.caller != NONE) & inside[tasks.caller] & own
-    found: Bool = (inside & on_host) | launched
+    found: Bool = (inside & host_tasks(graph)) | launched
     return found
 
 

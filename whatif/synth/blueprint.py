@@ -45,7 +45,7 @@ class Piece:
         return frozenset({Of.EMBEDDING if self.part is Part.EMBEDDING else Of.HEAD})
 
 
-class Plan:
+class Blueprint:
     """One run."""
 
     def __init__(self, shape: RunShape, site: Site) -> None:
