@@ -29,15 +29,6 @@ def calls_per_step(row: Volume, shape: RunShape, *, layers: int | None = None) -
     return row.count * n_of * (shape.batch.micro_batches if row.each_micro_batch else 1)
 
 
-def sent_bytes_per_step(shape: RunShape, along: Along, *, layers: int | None = None) -> float:
-    """What each rank sends along an axis in a step, by rings."""
-    return sum(
-        row.sent_bytes * calls_per_step(row, shape, layers=layers)
-        for row in volumes(shape)
-        if row.along is along
-    )
-
-
 def stage_message_bytes(shape: RunShape) -> int:
     """What a pipeline stage hands to the next: with sequence parallelism each rank its rows."""
     whole = activation_bytes(shape)

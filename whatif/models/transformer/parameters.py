@@ -70,17 +70,6 @@ def layers_with_experts(model: ModelShape) -> int:
     return 0 if model.experts is None else max(layers - model.dense_layers, 0)
 
 
-def total_parameters(model: ModelShape) -> float:
-    """Of the whole model: as given, else by formula.
-
-    Raises:
-        UsageError: neither is known.
-    """
-    if model.parameters is not None:
-        return float(model.parameters)
-    return model_parameters(model).total
-
-
 def model_parameters(model: ModelShape) -> Held:
     """Of the whole model by formula, by what divides them.
 
@@ -99,13 +88,6 @@ def model_parameters(model: ModelShape) -> Held:
         )
         + head_parameters(model)
     )
-
-
-def active_parameters(model: ModelShape) -> float:
-    """That one token meets: of routed experts `top_k`."""
-    held = model_parameters(model)
-    experts = model.experts or 1
-    return held.divided + held.whole + held.routed * min(model.top_k / experts, 1.0)
 
 
 def held_by_rank(shape: RunShape, held: Held) -> float:
@@ -156,11 +138,6 @@ def stage_held(shape: RunShape, stage: int) -> Held:
         has_embedding=stage == 0,
         has_head=stage == stages - 1,
     )
-
-
-def stage_parameters(shape: RunShape, stage: int) -> float:
-    """Of one rank of a pipeline stage, before replicas divide it."""
-    return held_by_rank(shape, stage_held(shape, stage))
 
 
 def optimizer_shards(shape: RunShape) -> float:

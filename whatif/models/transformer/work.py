@@ -1,6 +1,5 @@
 """One row of work: a kernel, or several alike."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -37,16 +36,6 @@ class Work:
     causal: bool = False
     count: float = 1.0
     """Kernels that each do 1 / count of it."""
-
-
-def flops_of(works: Iterable[Work]) -> float:
-    """Sum."""
-    return sum(work.flops for work in works)
-
-
-def bytes_of(works: Iterable[Work]) -> float:
-    """Sum."""
-    return sum(work.bytes for work in works)
 
 
 def moved_work(place: Place, direction: Pass, size: float, count: float = 1.0) -> Work:

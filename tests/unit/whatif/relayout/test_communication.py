@@ -23,7 +23,7 @@ from whatif.models.shape import (
     Options,
     RunShape,
 )
-from whatif.models.transformer.parameters import total_parameters
+from whatif.models.transformer.parameters import model_parameters
 from whatif.models.volumes import calls_per_step, volumes
 from whatif.parallelism import layout_of
 from whatif.tape.cut import cut
@@ -332,7 +332,7 @@ def test_an_offloaded_optimizer_takes_what_host_and_copies_take() -> None:
     """A quarter of a nanosecond per parameter, and two bytes of each over PCIe."""
     target = edited(_shape(), options=Options(offload=True))
     tape, part = _made(target)
-    parameters = total_parameters(MODEL)
+    parameters = model_parameters(MODEL).total
     pcie = known(tape.graph, Context()).links.pcie_bytes_per_s
     expected = parameters * 0.25 + 2 * parameters * 1e9 / pcie
     (optimizer,) = np.flatnonzero(
