@@ -1,7 +1,7 @@
 """What the recorded ranks of one pipeline ran: passes of layers, and what lies around them."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,23 +23,19 @@ class Around:
     exit: tuple[int, ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     """Passes of a pipeline by step; segments are in the order in which they ran."""
 
-    units: dict[int, dict[Unit, list[int]]] = field(default_factory=dict)
+    units: Mapping[int, Mapping[Unit, list[int]]]
     """By step."""
-    around: dict[tuple[int, int], Around] = field(default_factory=dict)
+    around: Mapping[tuple[int, int], Around]
     """By step and recorded rank."""
-    layers: tuple[int, ...] = ()
+    layers: tuple[int, ...]
     """Those that were seen."""
-    micro_batches: int = 1
-    sides: frozenset[bool] = frozenset()
+    micro_batches: int
+    sides: frozenset[bool]
     """Whether forward (False) and backward (True) were seen."""
-    asked: int = 0
-    """Passes of layers that were asked for."""
-    missing: int = 0
-    """Of these, that no rank recorded."""
 
     @property
     def steps(self) -> list[int]:
@@ -54,14 +50,11 @@ class Recorded:
         Of another micro-batch of the step, else, of layers, of another step: embedding and head
         that are not told apart lie in what is beside them.
         """
-        wanted = part is Part.LAYER and backward in self.sides
-        self.asked += wanted
         for at in (step, *self.steps) if part is Part.LAYER else (step,):
             for other in (micro_batch, *range(self.micro_batches)):
                 found = self.units[at].get((part, backward, layer, other))
                 if found:
                     return found
-        self.missing += wanted
         return []
 
     @property
@@ -85,16 +78,19 @@ def recorded_passes(tape: Tape, column: Column) -> Recorded:
     What lies between passes goes with the one before it; what prepares a micro-batch with the one
     after it. Where no layers are told apart, a whole forward or backward stands for one.
     """
-    found = Recorded()
+    units: dict[int, dict[Unit, list[int]]] = {}
+    around: dict[tuple[int, int], Around] = {}
     columns = _columns(tape)
     for rank, step, rows in _by_rank_and_step(tape, column):
-        units = found.units.setdefault(step, {})
-        found.around[step, rank] = _read(columns, rows, units)
-    keys = [key for units in found.units.values() for key in units]
-    found.sides = frozenset(key[1] for key in keys)
-    found.layers = tuple(sorted({key[2] for key in keys if key[0] == Part.LAYER}))
-    found.micro_batches = 1 + max((key[3] for key in keys), default=0)
-    return found
+        around[step, rank] = _read(columns, rows, units.setdefault(step, {}))
+    keys = [key for of_step in units.values() for key in of_step]
+    return Recorded(
+        units=units,
+        around=around,
+        layers=tuple(sorted({key[2] for key in keys if key[0] == Part.LAYER})),
+        micro_batches=1 + max((key[3] for key in keys), default=0),
+        sides=frozenset(key[1] for key in keys),
+    )
 
 
 def _by_rank_and_step(tape: Tape, column: Column) -> Iterator[tuple[int, int, Iterable[int]]]:

@@ -54,16 +54,16 @@ def written(tape: Tape, ask: Ask, columns: Sequence[Column]) -> tuple[tuple[Prog
     plan = _plan(tape, ask)
     passes = [recorded_passes(tape, column) for column in columns]
     sources, odd = standing_in(tape, columns, passes)
-    programs = tuple(
+    made = [
         program_of(
             plan, passes[source], replace(columns[source], place=column.place), stage, number
         )
         for number, (source, column) in enumerate(zip(sources, columns, strict=True))
         for stage in range(plan.pipeline.stages)
-    )
-    missing = sum(passes[source].missing for source in set(sources))
-    _refuse_missing(missing, sum(passes[source].asked for source in set(sources)))
-    return programs, (*odd, *_told(ask, plan, missing))
+    ]
+    missing = sum(one.missing for one in made)
+    _refuse_missing(missing, sum(one.asked for one in made))
+    return tuple(one.program for one in made), (*odd, *_told(ask, plan, missing))
 
 
 MOST_MISSING_FRAC = 0.1

@@ -41,7 +41,18 @@ class Plan:
     stage_of_rank: Mapping[int, int]
 
 
-def program_of(plan: Plan, recorded: Recorded, column: Column, stage: int, number: int) -> Program:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A program, and how much of it was recorded."""
+
+    program: Program
+    asked: int
+    """Passes of layers that it needs."""
+    missing: int
+    """Of these, that no rank recorded."""
+
+
+def program_of(plan: Plan, recorded: Recorded, column: Column, stage: int, number: int) -> Written:
     """The program of one stage.
 
     Args:
@@ -63,7 +74,11 @@ def program_of(plan: Plan, recorded: Recorded, column: Column, stage: int, numbe
         if around is not None:
             writer.around(around.exit, step)
     rank = column.place + stage * plan.per_stage
-    return writer.rows.program(rank=rank, like=like, stage=stage)
+    return Written(
+        program=writer.rows.program(rank=rank, like=like, stage=stage),
+        asked=writer.asked,
+        missing=writer.missing,
+    )
 
 
 def _layers(plan: Plan, stage: int) -> list[int]:
@@ -96,6 +111,7 @@ class _Writer:
         self.plan, self.recorded, self.sources = plan, recorded, sources
         self.stage, self.place, self.number = stage, place, number
         self.rows = Rows()
+        self.asked = self.missing = 0
         self.n_steps = recorded.steps[-1] + 1
         self.parts = [self._parts(chunk) for chunk in range(plan.pipeline.chunks_per_rank)]
         self.layers = _layers(plan, stage)
@@ -150,13 +166,17 @@ class _Writer:
     def _find(
         self, part: Part, layer: int, turn: Turn, step: int, *, backward: bool
     ) -> Sequence[int]:
-        return self.recorded.find(
+        found = self.recorded.find(
             step,
             part,
             backward=backward,
             layer=self.sources[layer] if part is Part.LAYER else OUTSIDE_LAYERS,
             micro_batch=self._source(turn),
         )
+        wanted = part is Part.LAYER and backward in self.recorded.sides
+        self.asked += wanted
+        self.missing += wanted and not found
+        return found
 
     def _source(self, turn: Turn) -> int:
         """The recorded micro-batch that stands for that of a turn.
