@@ -6,7 +6,7 @@ from msgspec import structs
 from ingest.vocab import CollectiveKind, ElementType, KernelClass, Phase, TaskKind
 from replay.graph.arrays import Bool, Float64, TaskGraph
 from whatif.description.described import Finding, Sure
-from whatif.models.shape import Degrees, Elements, ModelShape
+from whatif.models.shape import SHARDS_GRADIENTS, SHARDS_PARAMETERS, Degrees, Elements, ModelShape
 from whatif.models.transformer.dims import is_known
 from whatif.models.transformer.parameters import model_parameters
 from whatif.parallelism import REPLICATED, Axis, Layout
@@ -26,8 +26,6 @@ LITTLE_FRAC = 0.05
 """Reductions of unknown size take less of their time: flags and norms."""
 NEAR_FRAC = 0.03
 """Norms and biases, which the shapes of products do not tell, are fewer of the parameters."""
-_GRADIENTS_SHARDED, _PARAMETERS_SHARDED = 2, 3
-"""Stages of ZeRO."""
 _CASTS = ("bfloat16_copy_kernel", "float16_copy_kernel", "half_copy_kernel", "_to_copy")
 """In names of kernels that write narrower elements: PyTorch's own, and those of its compiler."""
 CASTS_FRAC = 0.25
@@ -133,8 +131,8 @@ def _is_reduced_each(graph: TaskGraph, layout: Layout, degrees: Degrees, reduced
     ZeRO 2 says so. With sharded parameters a micro-batch gathers them once or twice: gathered
     more than twice for a reduction, micro-batches share one.
     """
-    if degrees.zero != _PARAMETERS_SHARDED:
-        return degrees.zero == _GRADIENTS_SHARDED
+    if degrees.zero != SHARDS_PARAMETERS:
+        return degrees.zero == SHARDS_GRADIENTS
     gathers = _of_replicas(graph, layout, (CollectiveKind.ALL_GATHER,), (Axis.SHARDED,))
     calls = graph.collectives
     gathers &= (calls.size_bytes > 0) & (calls.item_bytes > 0)

@@ -38,7 +38,9 @@ def test_a_made_run_gives_back_its_parameters_and_bytes_and_other_replicas(
     tmp_path: Path, zero: int, micro_batches: int
 ) -> None:
     """Of any stage: a file of one of eight ranks, fewer replicas and more of them."""
-    with open_run([_made(tmp_path, zero, micro_batches)], options=IngestOptions(cache=False)) as run:
+    with open_run(
+        [_made(tmp_path, zero, micro_batches)], options=IngestOptions(cache=False)
+    ) as run:
         graph, _ = graph_of(run, WHOLE)
     found = describe(graph)
     expected = model_parameters(MODEL).total
