@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ingest.errors import UserError
-from tests.bench.scaling_asked import ask
+from tests.bench.scaling_asked import asked_ms
 from tests.bench.scaling_rows import Row, rows
 from tests.bench.tables import Table, percent
 from whatif.synth.calibrate import Calibration, calibrated, step_ns
@@ -61,7 +61,7 @@ def predict(wanted: Sequence[Row], *, asked: bool) -> list[Predicted]:
         by_what_ifs, refused = None, ""
         if asked and not calibrates:
             try:
-                by_what_ifs = ask(row, first, found, described=True).predicted_ms
+                by_what_ifs = asked_ms(row, first, found)
             except UserError as error:
                 refused = str(error)
         out.append(

@@ -1,7 +1,6 @@
 """A row of a scaling table asked of a made run of another layout, as a person would ask it."""
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -13,37 +12,18 @@ from replay.calls.replayed import replay_run
 from tests.bench.scaling_rows import Row
 from whatif.documents import write_yaml
 from whatif.models.shape import RunShape, Schedule
+from whatif.plan.steps import what_ifs
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
 from whatif.study import Studies
 from whatif.synth.calibrate import Calibration
 from whatif.synth.document import Wanted
 from whatif.synth.make import make_with
-from whatif.transforms.cp import ContextParallel
-from whatif.transforms.ep import ExpertParallel
-from whatif.transforms.grad_accum import GradAccum
-from whatif.transforms.pp import PipelineParallel
-from whatif.transforms.registry import Transform
-from whatif.transforms.replicas import Replicas
-from whatif.transforms.schedule import PipelineSchedule
-from whatif.transforms.sp import SequenceParallel
-from whatif.transforms.tp import TensorParallel
-from whatif.transforms.virtual_stages import VirtualStages
-from whatif.transforms.zero import Zero
 
 TASKS_OF_A_LAYER = 250
 """Of one micro-batch, forward and backward: host rows, calls, kernels, collectives."""
 MOST_TASKS = 1_500_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What the what-ifs said."""
-
-    predicted_ms: float
-    flags: str
-    base_ms: float
-    rests_on: str = ""
+"""Of a graph that is made here: some minutes and GB a row."""
 
 
 def base_of(row: Row, first: Row) -> RunShape:
@@ -64,39 +44,6 @@ def base_of(row: Row, first: Row) -> RunShape:
     )
 
 
-def flags_of(base: RunShape, target: RunShape) -> tuple[Transform, ...]:
-    """The what-ifs that lead from one to the other."""
-    before, after = base.degrees, target.degrees
-    pairs = (
-        (after.tp != before.tp, lambda: TensorParallel(degree=after.tp)),
-        (after.sp and not before.sp, SequenceParallel),
-        (
-            after.cp != before.cp,
-            lambda: ContextParallel(degree=after.cp, exchange=after.cp_kind),
-        ),
-        (after.pp != before.pp, lambda: PipelineParallel(stages=after.pp)),
-        (
-            after.virtual_stages != before.virtual_stages,
-            lambda: VirtualStages(chunks=after.virtual_stages),
-        ),
-        (
-            after.pp > 1 and target.options.schedule != base.options.schedule,
-            lambda: PipelineSchedule(name=target.options.schedule),
-        ),
-        (
-            target.batch.micro_batches != base.batch.micro_batches,
-            lambda: GradAccum(micro_batches=target.batch.micro_batches),
-        ),
-        (after.dp != before.dp, lambda: Replicas(replicas=after.dp)),
-        (after.ep != before.ep, lambda: ExpertParallel(degree=after.ep)),
-        (
-            (after.zero, after.shard) != (before.zero, before.shard),
-            lambda: Zero(stage=after.zero, shard=after.shard),
-        ),
-    )
-    return tuple(make() for differs, make in pairs if differs)
-
-
 def _whole(shape: msgspec.Struct) -> dict[str, object]:
     """All fields that are known, those with usual values too."""
     fields = msgspec.structs.asdict(shape).items()
@@ -107,8 +54,8 @@ def _whole(shape: msgspec.Struct) -> dict[str, object]:
     }
 
 
-def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> Asked:
-    """Make the run, read it, ask.
+def asked_ms(row: Row, first: Row, calibration: Calibration) -> float:
+    """Make the run, read it, ask: the predicted step.
 
     Raises:
         ScenarioError: the what-ifs refuse, or the graph would be too large to be judged here.
@@ -117,7 +64,6 @@ def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> A
     work = (row.shape.model.layers or 1) * row.shape.batch.micro_batches
     if work * TASKS_OF_A_LAYER > MOST_TASKS:
         raise ScenarioError(f"{work * TASKS_OF_A_LAYER / 1e6:.0f} M tasks: not judged")
-    flags = flags_of(base, row.shape)
     wanted = Wanted(
         model=base.model,
         machine=row.machine,
@@ -129,19 +75,15 @@ def ask(row: Row, first: Row, calibration: Calibration, *, described: bool) -> A
     net = row.machine.net_gb_per_s
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made = make_with(wanted, folder / "run", calibration)
+        make_with(wanted, folder / "run", calibration)
         write_yaml(_whole(base), folder / "run.yaml")
         said = Recorded(
             gpu=row.machine.gpu,
             net=None if net is None else f"{net:g}GBps",
             gpus_per_node=row.machine.nodes_of,
-            describe=str(folder / "run.yaml") if described else None,
+            describe=str(folder / "run.yaml"),
         )
-        scenario = Scenario(base=said, transforms=flags)
+        scenario = Scenario(base=said, transforms=what_ifs(base, row.shape))
         run = replay_run([folder / "run"], recorded=said, options=IngestOptions(cache=False))
         answer = Studies(run.graph, run.baseline).of(scenario, is_bounded=False)
-    return Asked(
-        predicted_ms=answer.step_ns / 1e6,
-        flags=" ".join(flag.flag for flag in flags),
-        base_ms=made.step_ms,
-    )
+    return answer.step_ns / 1e6

@@ -56,31 +56,17 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     )
     seen = sum(map(len, stage_layers)) if any(labelled.rank_layers.values()) else 0
     refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
+    whole = whole_model(graph, labelled.labels, stage_of_rank, stage_layers)
+    layers = _layers_told(found, labelled)
+    told = (kind_finding, *degrees.findings, *findings, *layers, *labelled.findings)
     return Described(
         kind=kind,
         shape=shape,
         layout=layout,
-        labels=agreed(
-            graph,
-            whole_model(graph, labelled.labels, stage_of_rank, stage_layers),
-            stage_of_rank,
-        ),
+        labels=agreed(graph, whole, stage_of_rank),
         stage_of_rank=stage_of_rank,
         stage_layers=stage_layers,
-        findings=(
-            *_with_said(
-                (
-                    kind_finding,
-                    *degrees.findings,
-                    *findings,
-                    *_layers_told(found, labelled),
-                    *labelled.findings,
-                ),
-                found,
-                shape,
-            ),
-            *memory_findings(shape, kind, graph.work),
-        ),
+        findings=(*_with_said(told, found, shape), *memory_findings(shape, kind, graph.work)),
         doubts=(*degrees.doubts, *doubts, *labelled.doubts, *_recording_doubts(graph)),
     )
 

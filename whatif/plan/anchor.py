@@ -15,7 +15,7 @@ from whatif.description.described import Described
 from whatif.models.collectives.model import model_ns
 from whatif.models.exchanges.volume import Along
 from whatif.models.memory.stages import stages_of
-from whatif.models.places import Part, Pass
+from whatif.models.places import BACKWARDS, Part, Pass
 from whatif.models.shape import RunShape
 from whatif.parallelism import Axis
 from whatif.plan.passes import PASSES, Levels, Times
@@ -31,7 +31,6 @@ ALONGS = {
     Axis.DATA: Along.REPLICAS,
 }
 _BOTH = {Pass.BACKWARD_INPUT: Pass.BACKWARD, Pass.BACKWARD_WEIGHT: Pass.BACKWARD}
-_BACKWARDS = (Pass.BACKWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,7 @@ def _measured_ns(graph: TaskGraph, described: Described) -> dict[tuple[Part, Pas
     tasks, labels = graph.tasks, described.labels
     kernels = _computing(graph)
     direction = labels.direction[kernels].astype(np.int64)
-    direction[np.isin(direction, [int(one) for one in _BACKWARDS])] = int(Pass.BACKWARD)
+    direction[np.isin(direction, [int(one) for one in BACKWARDS])] = int(Pass.BACKWARD)
     keys = labels.part[kernels].astype(np.int64) * len(Pass) + direction
     total = np.bincount(keys, tasks.dur_ns[kernels].astype(np.float64))
     return {

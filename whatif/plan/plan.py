@@ -116,11 +116,6 @@ def plan(
     )
     if not found.ranked:
         raise none_fits(found, machine)
-    chosen = [
-        one
-        for gpus in asked.gpus
-        for one in _varied([each for each in found.ranked if each.gpus == gpus], base, asked.top)
-    ]
     judge = _Judge(
         base=base,
         rest_ns=anchor.rest_ns,
@@ -132,6 +127,7 @@ def plan(
         recorded=recorded,
         studies=Studies(graph, baseline),
     )
+    chosen = _chosen(found, base, asked)
     best = []
     for number, one in enumerate(chosen):
         progress(f"replaying {len(chosen)} layouts", number / len(chosen))
@@ -208,6 +204,12 @@ def _space(base: RunShape, asked: Asked, gpus: int, node: int) -> Space:
         most_pp=asked.most_pp or usual.most_pp,
         most_cp=asked.most_cp,
     )
+
+
+def _chosen(found: Found, base: RunShape, asked: Asked) -> list[Scored]:
+    """Those that are replayed, number by number of GPUs."""
+    by_gpus = ([one for one in found.ranked if one.gpus == gpus] for gpus in asked.gpus)
+    return [one for ranked in by_gpus for one in _varied(ranked, base, asked.top)]
 
 
 def _varied(ranked: Sequence[Scored], recorded: RunShape, most: int) -> list[Scored]:

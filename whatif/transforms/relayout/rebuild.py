@@ -16,6 +16,7 @@ from whatif.transforms.base import Context
 from whatif.transforms.machine import recorded_device
 from whatif.transforms.relayout.communication import recommunicated
 from whatif.transforms.relayout.coverage import coverage
+from whatif.transforms.relayout.exchanges.tied import with_tied_sums
 from whatif.transforms.relayout.kernels import reshaped
 from whatif.transforms.relayout.memory import fits, judged
 from whatif.transforms.relayout.messages import without_messages
@@ -57,7 +58,8 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
     calls = recommunicated(kernels.tape, ask)
     programs, told = programs_of(calls.tape, ask)
     made = assemble(_without_old_messages(calls.tape, ask), programs, world_size=world)
-    done = settled(made.tape, programs, ask)
+    tied = with_tied_sums(graph, settled(made.tape, programs, ask), programs, ask)
+    done = tied.tape
     rests_on = coverage(graph, done.graph)
     memory = judged(ask, graph.work, recorded_device(graph, ask.context.recorded))
     return Rebuilt(
@@ -68,6 +70,7 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
             *kernels.assumptions,
             *calls.assumptions,
             *told,
+            *tied.assumptions,
             *network,
             *doubts,
             *fits(memory),

@@ -178,11 +178,6 @@ def _unusual(after: RunShape) -> Iterator[str]:
             f"ZeRO-{degrees.zero} in a pipeline: every micro-batch exchanges gradients"
             + (" and parameters" if degrees.zero == SHARDS_PARAMETERS else "")
         )
-    if degrees.pp > 1 and model.tied:
-        yield (
-            "embedding and head share their weights: that the first and the last stage exchange "
-            "their gradients is not in the answer"
-        )
     layers, depth = model.layers or 0, pipeline_of(after).depth
     if degrees.pp > 1 and layers % depth:
         yield (

@@ -15,7 +15,7 @@ from replay.graph.hosts import computes_on_hosts, host_tasks
 from whatif.description.labels import Part, Pass, Place
 from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.places import BACKWARDS
-from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
+from whatif.models.shape import SHARDS_GRADIENTS, SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
@@ -114,18 +114,18 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
     direction, micro_batch = _of_calls(tape)
     of_state = _reductions(tape.graph) & np.isin(direction, BACKWARDS)
     count = ask.target.batch.micro_batches
-    if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < SHARDS_PARAMETERS:
+    if ask.before.batch.micro_batches == 1 < count and ask.target.degrees.zero < SHARDS_GRADIENTS:
         ends = [count - 1]
         if pipeline_of(ask.target).kind is Schedule.DUALPIPE:
             ends.append(count // 2 - 1)
         gone |= of_state & ~np.isin(micro_batch, ends) & (micro_batch >= 0)
     if ask.before.batch.micro_batches < count and 0 < ask.target.degrees.zero < SHARDS_PARAMETERS:
-        gone |= _gathers(tape.graph) & (direction == Pass.FORWARD) & (micro_batch > 0)
+        gone |= _gathers(tape.graph, ask) & (direction == Pass.FORWARD) & (micro_batch > 0)
     if _splits(ask):
         gone |= of_state & (direction == Pass.BACKWARD_INPUT)
         gone |= ~of_state & (direction == Pass.BACKWARD_WEIGHT)
     if _made_again(ask):
-        gone |= _gathers(tape.graph) & (direction == Pass.RECOMPUTE)
+        gone |= _gathers(tape.graph, ask) & (direction == Pass.RECOMPUTE)
     return gone
 
 
@@ -151,18 +151,26 @@ def _reductions(graph: TaskGraph) -> Bool:
     return found
 
 
-def _gathers(graph: TaskGraph) -> Bool:
+def _gathers(graph: TaskGraph, ask: Ask) -> Bool:
     """All-gathers of sharded parameters, which backward has of its own."""
     sharded = np.array([role.axis is Axis.SHARDED for role in layout_of(graph).roles], bool)
     calls = graph.collectives
     if not len(sharded):
         return np.zeros(len(calls.kind), bool)
+    # Ranks of new stages keep the names of the recorded communicators, not always their members.
+    roles = ask.described.layout.roles
+    known = {
+        (group.name, group.description)
+        for group, role in zip(graph.groups, roles, strict=False)
+        if role.axis is Axis.SHARDED
+    }
+    sharded |= [(group.name, group.description) in known for group in graph.groups]
     found: Bool = sharded[calls.group] & (calls.kind == CollectiveKind.ALL_GATHER)
     return found
 
 
 def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
-    """Per task after the last pass: parameters of its stage over those of the recorded rank.
+    """Per task around the passes: parameters of its stage over those of the recorded rank.
 
     The work of the optimizer is scaled before, to an equal part of each stage; what a stage has
     more or less than that is left.
@@ -176,7 +184,7 @@ def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
     part = _of_segment(tape, tape.segments.part)
     small = np.append(np.abs(calls.size_bytes) < SMALL_BYTES, False)[tasks.collective]
     free = (tasks.rank >= 0) & ~tasks.fixed & ~(small & (tasks.collective != NONE))
-    moved = np.flatnonzero(np.isin(part, AFTER_LAST) & free)
+    moved = np.flatnonzero((np.isin(part, AFTER_LAST) | _early_gathers(tape, part, ask)) & free)
     kind = tasks.kind[moved]
     on_hosts = computes_on_hosts(tape.graph)
     work = np.isin(kind, DEVICE_WORK) | ((kind == TaskKind.HOST_WORK) & on_hosts)
@@ -185,6 +193,15 @@ def _shares(tape: Tape, programs: Sequence[Program], ask: Ask) -> Float64:
     factor = np.ones(tape.graph.n_tasks, np.float64)
     factor[moved] = np.where(work & scaled, beside_mean[of_rank], whole[of_rank])
     return factor
+
+
+def _early_gathers(tape: Tape, part: Int64, ask: Ask) -> Bool:
+    """Members of gathers, before the first pass, of all parameters that other ranks updated."""
+    if not 0 < ask.target.degrees.zero < SHARDS_PARAMETERS:
+        return np.zeros(tape.graph.n_tasks, bool)
+    gathers = np.append(_gathers(tape.graph, ask), False)[tape.graph.tasks.collective]
+    found: Bool = gathers & (part == Part.ENTRY)
+    return found
 
 
 def _attention(tape: Tape) -> Bool:

@@ -120,17 +120,12 @@ def units_of(tape: Tape) -> Units:
         ]
     ).astype(np.int64)
     at = np.flatnonzero(inside)
-    keys, first, number = np.unique(columns[:, at], axis=1, return_index=True, return_inverse=True)
-    number = number.ravel()
-    by_time = np.argsort(first, kind="stable")
-    renumbered = np.empty(len(by_time), np.int64)
-    renumbered[by_time] = np.arange(len(by_time))
-    number = renumbered[number]
+    keys, number, first = _by_time(columns[:, at])
     of_unit = np.full(len(line), NONE, np.int64)
     of_unit[at] = number
-    last = np.full(len(by_time), NONE, np.int64)
+    last = np.full(len(first), NONE, np.int64)
     last[number] = at
-    rank, step, of_part, of_way, layer, micro_batch = keys[:, by_time].astype(np.int32)
+    rank, step, of_part, of_way, layer, micro_batch = keys.astype(np.int32)
     return Units(
         rank=rank,
         step=step,
@@ -138,7 +133,7 @@ def units_of(tape: Tape) -> Units:
         way=of_way,
         layer=layer,
         micro_batch=micro_batch,
-        first=at[first[by_time]],
+        first=at[first],
         last=last,
         line=line,
         place=tape.labels.place[line].astype(np.int32),
@@ -147,6 +142,15 @@ def units_of(tape: Tape) -> Units:
         of_step=tasks.step[line],
         on_host=on_host,
     )
+
+
+def _by_time(columns: Int64) -> tuple[Int64, Int64, Int64]:
+    """Distinct columns as they first come, the number of each one, and where each first comes."""
+    keys, first, number = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    renumbered = np.empty(len(order), np.int64)
+    renumbered[order] = np.arange(len(order))
+    return keys[:, order], renumbered[number.ravel()], first[order]
 
 
 def _line(tape: Tape) -> tuple[Int64, bool]:
