@@ -31,6 +31,8 @@ LITTLE_FRAC = 0.1
 """Gradient reductions have less in forward: losses and norms of a few bytes (torchtitan)."""
 GATHERED_FRAC = 0.2
 """Parameters are about as many bytes as their gradients, in a type of half or twice the length."""
+SCATTERED_FRAC = 0.01
+"""Gathered once a step, parameters are few beside gradients that each micro-batch scatters."""
 EARLY = 0.2
 """First part of a step, which forward fills: a backward takes about twice as long as its forward,
 so no gradient is ready before a third of the step."""
@@ -165,6 +167,9 @@ def layout_of(graph: TaskGraph, *, data_groups: str | None = None) -> Layout:
     ]
     if any(role.confidence is Confidence.GIVEN for role in roles):
         roles = [_unless_guessed(role) for role in roles]
+    roles = [
+        _unless_alone(group, role, roles) for group, role in zip(graph.groups, roles, strict=True)
+    ]
     inner = prod(_largest(roles, axis) for axis in INNER)
     roles = [_across_all(role, ranks, inner) for role in roles]
     coordinates = _coordinates(graph.groups, roles)
@@ -370,6 +375,30 @@ def _by_name(group: Group, _: Use) -> _Told | None:
     return _Told(axis, Confidence.NAMED, f"named {group.description or group.name}")
 
 
+def _unless_alone(group: Group, role: Role, roles: list[Role]) -> Role:
+    """Replicas with an axis that the run does not have are replicas alone.
+
+    Megatron-LM reduces over `DATA_PARALLEL_GROUP_WITH_CP` without context parallelism too.
+    """
+    if role.axis is not Axis.WORLD or role.confidence is not Confidence.NAMED:
+        return role
+    named = _axes_named(group)
+    if any(_largest(roles, axis) > 1 for axis in named if axis in INNER):
+        return role
+    sharded = role.parameters_gathered or Axis.SHARDED in named
+    return replace(role, axis=Axis.SHARDED if sharded else Axis.DATA)
+
+
+def _axes_named(group: Group) -> list[Axis]:
+    """Axes in the name of a communicator, the first of its names that has any."""
+    for name in (group.description, group.name):
+        words = set(re.split(r"[^a-z]+", name.lower()))
+        found = [Axis(axis) for axis, known in _WORDS if words & known]
+        if found:
+            return found
+    return []
+
+
 def _by_kinds(_: Group, use: Use) -> _Told | None:
     """What sends, receives and exchanges alone say."""
     kinds = {kind for kind, _ in use.weight} - {CollectiveKind.UNKNOWN, CollectiveKind.BARRIER}
@@ -388,16 +417,12 @@ def _axis_by_name(group: Group) -> Axis | None:
     Replicas together with what they are divided into (`DATA_PARALLEL_GROUP_WITH_CP`) lie across
     several axes; those of experts (`EXPERT_DATA_PARALLEL_GROUP`) are replicas.
     """
-    for name in (group.description, group.name):
-        words = set(re.split(r"[^a-z]+", name.lower()))
-        found = [axis for axis, known in _WORDS if words & known]
-        if "data" in found and any(axis in found for axis in INNER):
-            return Axis.WORLD
-        if "data" in found:
-            found = [axis for axis in found if axis in REPLICATED]
-        if found:
-            return Axis(found[0])
-    return None
+    found = _axes_named(group)
+    if Axis.DATA in found and any(axis in found for axis in INNER):
+        return Axis.WORLD
+    if Axis.DATA in found:
+        found = [axis for axis in found if axis in REPLICATED]
+    return found[0] if found else None
 
 
 def _gathers_parameters(use: Use) -> tuple[bool, str]:
@@ -413,7 +438,10 @@ def _gathers_parameters(use: Use) -> tuple[bool, str]:
     forward_scatter = use.sum(scattered, (Phase.FORWARD,))
     if by_optimizer:
         return True, f"; parameters gathered by the optimizer, {use.told(by_optimizer)}"
-    as_many = use.sum(gather) >= GATHERED_FRAC * use.sum(_REDUCTIONS) > 0
+    # Scattered gradients say it already, however often in a step they are.
+    mostly_scattered = 2 * use.sum(scattered) > use.sum(_REDUCTIONS)
+    least_frac = SCATTERED_FRAC if mostly_scattered else GATHERED_FRAC
+    as_many = use.sum(gather) >= least_frac * use.sum(_REDUCTIONS) > 0
     if in_forward and as_many and not forward_scatter:
         return True, f"; parameters gathered, {use.told(use.sum(gather))}"
     return False, ""

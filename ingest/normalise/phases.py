@@ -15,6 +15,7 @@ _ENGINE = r"^autograd::engine::"
 _FUNCTION = r"^torch::autograd::|Backward\d*$"
 _REDUCER = r"^torch\.distributed\.ddp\.reducer::"
 _OPTIMIZER = r"^Optimizer\.(?:step|zero_grad)#|^aten::_fused_(?:adamw?|sgd|adagrad)_?$"
+_CALL = r"^(?:c10d|_c10d_functional)::|^record_param_comms$|^(?:nccl|gloo|mpi|ucc):"
 _ENGINE_SHARE = 0.75
 """Share of the engine's calls in the time of the operators of an autograd thread; on a thread that
 runs forward as well it is about two thirds."""
@@ -49,6 +50,8 @@ def phases(gathered: Gathered, op: Int32) -> Int8:
 def _autograd_threads(gathered: Gathered, op: Int32, engine: Bool, optimizer: Bool) -> Bool:
     """Per thread: whether it is the engine's, by the time of its outermost operators.
 
+    Calls of collectives tell nothing: they wait, on whatever thread needs what they bring.
+
     Single-threaded autograd (CPU) runs on the thread of the forward: its steps and optimizers are
     there as well, and its engine's calls do not fill it.
     """
@@ -56,6 +59,7 @@ def _autograd_threads(gathered: Gathered, op: Int32, engine: Bool, optimizer: Bo
     top = np.flatnonzero((op >= 0) & (op == np.arange(len(op))))
     around = gathered.parent[top]
     top = top[(around < 0) | (op[around] < 0)]
+    top = top[~gathered.name_matches(_CALL)[top]]
     engine = engine | gathered.name_matches(_REDUCER)
     in_all = np.bincount(gathered.utid[top], gathered.dur[top], minlength=n)
     mine = top[engine[top]]

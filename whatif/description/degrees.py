@@ -6,6 +6,7 @@ from math import prod
 from ingest.vocab import CollectiveKind, Phase
 from replay.graph.arrays import TaskGraph
 from whatif.description.described import Finding, Kind, Sure
+from whatif.description.micro_batches import alternations
 from whatif.description.words import EXPERTS, FULLY_SHARDED, TABLES, mention, told
 from whatif.models.shape import ContextKind, Degrees
 from whatif.parallelism import (
@@ -21,6 +22,10 @@ from whatif.parallelism import (
 TWICE_FRAC = 1.3
 """Gathered over reduced elements: 1 where parameters are gathered once, almost 2 where backward
 gathers them again (the layer computed last is often kept)."""
+ONCE_FRAC = 0.75
+"""Gathered over reduced elements: 1 where gradients are reduced once a step, 1/N or less where they
+are after each of N micro-batches."""
+_OF_MEGATRON = "DATA_PARALLEL_GROUP"
 
 _GATHER = (CollectiveKind.ALL_GATHER,)
 _SCATTER = (CollectiveKind.REDUCE_SCATTER,)
@@ -175,6 +180,18 @@ def _stage(graph: TaskGraph, role: Role, use: Use) -> tuple[int, Sure, str]:
         return 3, _WAYS[role.confidence], f"{role.evidence}; no gathering seen in the steps"
     if ratio >= TWICE_FRAC:
         return 3, Sure.MEASURED, times
+    return _kept_stage(graph, role, ratio, times)
+
+
+def _kept_stage(graph: TaskGraph, role: Role, ratio: float, times: str) -> tuple[int, Sure, str]:
+    """Of parameters that forward gathers and backward finds: are gradients whole for a while?"""
+    passes = max(alternations(graph).values(), default=1)
+    if passes > 1 and ratio >= ONCE_FRAC:
+        words = f"gradients of {passes} micro-batches reduced once, whole until then"
+        return 1, Sure.MEASURED, f"{times}; {words}"
+    if passes == 1 and role.confidence is Confidence.NAMED and _OF_MEGATRON in role.evidence:
+        words = "Megatron-LM's distributed optimizer, as its communicators are named"
+        return 1, Sure.NAMED, f"{times}; {words}"
     return 2, Sure.MEASURED, f"{times}: kept from forward to backward"
 
 

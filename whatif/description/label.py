@@ -57,7 +57,7 @@ def label(graph: TaskGraph, layout: Layout) -> Labelled:
     for strokes in strokes_of(graph):
         named = named_layers(graph, strokes)
         passes = passes_of(strokes, named.layer, _messages(graph, layout, strokes))
-        parts = parts_of(strokes, passes, named)
+        parts = parts_of(strokes, passes, named, stepped=graph.steps_recorded)
         ranks.append((strokes, parts, places_of(strokes, parts)))
         evidence[strokes.rank] = named.evidence
     told = told_of_model(graph, layout, ranks)

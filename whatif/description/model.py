@@ -25,6 +25,9 @@ from whatif.models.shape import ModelShape
 from whatif.parallelism import Axis, Layout
 
 _ATTENTION_DIMS = 4
+LEAST_WIDTH = 16
+"""Of a model; matrix units work on tiles of at least as many elements."""
+_FROM_WIDTH = (Place.QKV, Place.UP, Place.ROUTER, Place.LOGITS)
 _SUMS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
@@ -55,7 +58,7 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
     products = {place: usual_product(ranks, place) for place in Place}
     core = _core(graph, ranks) or _core_of_parts(ranks)
     projection, down, qkv = (products[one] for one in (Place.PROJECTION, Place.DOWN, Place.QKV))
-    hidden = projection[2] if projection else (down[2] if down else None)
+    hidden = _width(ranks, projection[2] if projection else (down[2] if down else None))
     up = products[Place.UP]
     logits = products[Place.LOGITS]
     router = products[Place.ROUTER]
@@ -63,6 +66,8 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
     sequence = core.sequence if core else None
     latent = _latent(ranks, hidden)
     expert = products[Place.EXPERT]
+    # Experts that lie on ranks of their own are whole, and tensor ranks bring them other tokens.
+    apart = tp if layout.degree(Axis.EXPERT) > 1 else 1
     model = ModelShape(
         layers=_layers(layout, ranks),
         hidden=hidden,
@@ -73,8 +78,8 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
         gated=_gated(ranks, up, down) or is_gated_expert(ranks),
         vocab=_vocab(graph, ranks, logits, tp),
         experts=router[2] if router else None,
-        top_k=chosen(ranks, tokens) if router else 1,
-        expert_ffn=expert_width(ranks, hidden) if expert else None,
+        top_k=chosen(ranks, tokens // apart) if router else 1,
+        expert_ffn=(expert_width(ranks, hidden) or 0) * (tp // apart) or None if expert else None,
         shared_experts=shared_experts(ranks, hidden) if expert else 0,
         dense_layers=dense_layers(ranks) if expert else 0,
         q_lora=latent.query,
@@ -91,6 +96,15 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
         sequence=sequence,
         findings=tuple(_findings(model, samples, sequence)),
     )
+
+
+def _width(ranks: Ranks, found: int | None) -> int | None:
+    """What products come back to, if others begin from it: else it is no width of the model.
+
+    A head of a few classes or scores has a width too.
+    """
+    begins = {k for place in _FROM_WIDTH for (_, _, _, k) in products_at(ranks, place)}
+    return found if found and found >= LEAST_WIDTH and (not begins or found in begins) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

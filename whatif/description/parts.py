@@ -51,8 +51,15 @@ class _Columns:
     of_forward: Int64
 
 
-def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
-    """Say of every stroke where it belongs."""
+def parts_of(strokes: Strokes, passes: Passes, named: Named, *, stepped: bool = True) -> Parts:
+    """Say of every stroke where it belongs.
+
+    Args:
+        strokes: of one rank.
+        passes: in them.
+        named: layers that names tell.
+        stepped: steps are recorded; else what repeats without attention may be steps.
+    """
     n = len(strokes)
     columns = _Columns(
         direction=passes.direction.copy(),
@@ -61,7 +68,7 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
         micro_batch=np.full(n, -1, np.int32),
         of_forward=np.full(n, -1, np.int64),
     )
-    counts = [_forward(strokes, piece, named, columns) for piece in passes.forward]
+    counts = [_forward(strokes, piece, named, columns, stepped=stepped) for piece in passes.forward]
     _number(strokes, passes.forward, columns)
     told = _told_by_forward(strokes, columns, passes.backward)
     uneven = False
@@ -93,7 +100,9 @@ def parts_of(strokes: Strokes, passes: Passes, named: Named) -> Parts:
     )
 
 
-def _forward(strokes: Strokes, piece: Int64, named: Named, columns: _Columns) -> int:
+def _forward(
+    strokes: Strokes, piece: Int64, named: Named, columns: _Columns, *, stepped: bool
+) -> int:
     """Label one forward pass; how many layers were told apart in it."""
     layer = named.layer[piece]
     if (layer >= 0).any():
@@ -104,7 +113,8 @@ def _forward(strokes: Strokes, piece: Int64, named: Named, columns: _Columns) ->
         strokes.product[piece],
         noise=_noise(strokes, piece),
     )
-    if cut is None:
+    attends = np.isin(strokes.doing[piece], (Doing.ATTENTION, Doing.SOFTMAX)).any()
+    if cut is None or not (stepped or attends):
         columns.part[piece] = Part.LAYER
         columns.layer[piece] = 0
         return 0

@@ -80,9 +80,9 @@ def test_without_phases_the_place_in_the_step_tells(
         ("mesh_tp", Axis.TENSOR),
         ("TENSOR_MODEL_PARALLEL_GROUP", Axis.TENSOR),
         ("mesh_dp", Axis.DATA),
-        ("DATA_PARALLEL_GROUP_WITH_CP", Axis.WORLD),
-        ("TENSOR_AND_DATA_PARALLEL_GROUP", Axis.WORLD),
-        ("mesh_dp_shard_cp", Axis.WORLD),
+        ("DATA_PARALLEL_GROUP_WITH_CP", Axis.DATA),
+        ("TENSOR_AND_DATA_PARALLEL_GROUP", Axis.DATA),
+        ("mesh_dp_shard_cp", Axis.SHARDED),
         ("EXPERT_DATA_PARALLEL_GROUP", Axis.DATA),
         ("mesh_dp_shard", Axis.SHARDED),
         ("fsdp", Axis.SHARDED),
@@ -95,6 +95,13 @@ def test_a_name_that_says_it_goes_first(name: str, axis: Axis) -> None:
     layout = layout_of(run([(ALL, [(AR, FWD, MB), (AR, BWD, MB)])], names={0: name}))
     assert layout.roles[0].axis is axis
     assert layout.roles[0].confidence is Confidence.NAMED
+
+
+@pytest.mark.parametrize(("inner", "axis"), [("mesh_cp", Axis.WORLD), ("mesh_pp", Axis.DATA)])
+def test_replicas_with_context_are_replicas_alone_without_it(inner: str, axis: Axis) -> None:
+    names = {0: inner, 1: "DATA_PARALLEL_GROUP_WITH_CP"}
+    graph = run([((0, 1), [(AG, FWD, MB)]), ((0, 2), [(AR, BWD, 9 * MB)])], names=names)
+    assert layout_of(graph).roles[1].axis is axis
 
 
 @pytest.mark.parametrize("name", ["default_pg", "undefined", "0", ""])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from ingest.pipeline import IngestOptions, open_run
 from ingest.vocab import TaskKind
@@ -12,6 +13,8 @@ from replay.calls.replayed import graph_of
 from replay.calls.window import WHOLE
 from replay.graph.arrays import TaskGraph
 from replay.graph.scopes import NO_SCOPES
+from whatif.description.degrees import degrees_of
+from whatif.description.described import Kind
 from whatif.description.label import Labelled, label
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import Batch, Degrees, ModelShape, Options, Recompute, Schedule
@@ -40,6 +43,17 @@ LATENT = ModelShape(
     rope_head_dim=64,
     v_head_dim=128,
 )
+ROUTED = ModelShape(
+    layers=2,
+    hidden=1024,
+    heads=8,
+    head_dim=128,
+    gated=True,
+    vocab=32_000,
+    experts=8,
+    top_k=2,
+    expert_ffn=3584,
+)
 ONE_F = Options(schedule=Schedule.ONE_F_ONE_B)
 RUNS = {
     "gpt": (GPT, Degrees(dp=2), Options()),
@@ -55,6 +69,7 @@ RUNS = {
         Options(schedule=Schedule.INTERLEAVED),
     ),
     "halves": (LLAMA, Degrees(pp=2), Options(schedule=Schedule.ZERO_BUBBLE)),
+    "experts beside tensors": (ROUTED, Degrees(tp=2, ep=4, dp=4), Options()),
     "experts": (LATENT, Degrees(ep=4, dp=4), Options()),
 }
 MICRO_BATCHES = 4
@@ -135,6 +150,18 @@ def test_recomputed_layers_are_those_of_their_backward(tmp_path: Path) -> None:
         for one in (Pass.FORWARD, Pass.RECOMPUTE)
     ]
     assert (per_layer[0] == per_layer[1]).all()
+
+
+@pytest.mark.parametrize("zero", [1, 2])
+@pytest.mark.parametrize("inner", [Degrees(), Degrees(tp=2, sp=True)])
+def test_shards_of_the_optimizer_gathered_beside_forward(
+    zero: int, inner: Degrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients reduced once in a step were whole until then; else those of each micro-batch."""
+    degrees = structs.replace(inner, dp=4, zero=zero)
+    monkeypatch.setitem(RUNS, "gathered", (GPT, degrees, Options()))
+    graph, _ = labelled(tmp_path, "gathered")
+    assert degrees_of(graph, layout_of(graph), Kind.TRAINING).degrees == degrees
 
 
 AGAIN = {
