@@ -87,8 +87,7 @@ class ExcludedFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrontFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A layout that no other beats in step, GPUs and memory at once; a replayed one is beaten by
-    replayed ones only."""
+    """A layout that no other beats in step, GPUs and memory; replayed ones beat replayed ones."""
 
     words: str
     gpus: int
