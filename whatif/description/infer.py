@@ -8,6 +8,7 @@ from msgspec import structs
 
 from replay.graph.arrays import TaskGraph
 from whatif.description.agreement import agreed
+from whatif.description.contradictions import Measured, refuse_overruled
 from whatif.description.degrees import degrees_of
 from whatif.description.described import Described, Finding, Sure
 from whatif.description.elements import elements_of, is_tied, parameters_of
@@ -56,6 +57,8 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
     )
     seen = sum(map(len, stage_layers)) if any(labelled.rank_layers.values()) else 0
     refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
+    ranks = (labelled.rank_layers, stage_of_rank, shape.degrees.pp)
+    refuse_overruled(shape, said, place, Measured.of(graph, labelled.labels, *ranks))
     whole = whole_model(graph, labelled.labels, stage_of_rank, stage_layers)
     layers = _layers_told(found, labelled)
     told = (kind_finding, *degrees.findings, *findings, *layers, *labelled.findings)
