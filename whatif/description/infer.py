@@ -55,7 +55,14 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         labelled.rank_layers, stage_of_rank, shape.degrees, shape.model.layers
     )
     seen = sum(map(len, stage_layers)) if any(labelled.rank_layers.values()) else 0
-    refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
+    refuse_contradictions(
+        shape,
+        said,
+        place,
+        world_size=layout.world_size,
+        layers_seen=seen,
+        counted=found.model.parameters if found.model.experts is None else None,
+    )
     whole = whole_model(graph, labelled.labels, stage_of_rank, stage_layers)
     layers = _layers_told(found, labelled)
     told = (kind_finding, *degrees.findings, *findings, *layers, *labelled.findings)
@@ -209,7 +216,8 @@ def _model(
 
 
 def _finding(what: str, value: object, sure: Sure, evidence: str) -> Finding:
-    return Finding(what=what, value=str(value), sure=sure, evidence=evidence)
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    return Finding(what=what, value=shown, sure=sure, evidence=evidence)
 
 
 def _with_said(
