@@ -221,8 +221,9 @@ def _read(files: tuple[Path, ...]) -> Replayed:
 
 WORDS = """\
 Measured runs over gloo (one core and one throttled link per rank): the traces of one layout, the
-measured step of another. `predicted` = measured base step x predicted / replayed. The network is
-given where the recorded run has none (`--base-net`). Inside means inside a range no wider than
+measured step of another. `predicted` = measured base step x predicted / replayed. Given is what the
+recorded run does not tell of the other: the network where it has none (`--base-net`), and DDP's
+buckets of 8 MiB (`--describe`), as the program had them. Inside means inside a range no wider than
 twice; what the tool refuses is listed below the table. Repeats of one `ddp` setting differ by 8 %,
 of one `paced` setting by 1 %."""
 

@@ -199,9 +199,14 @@ def _layers_told(found: RunShape, labelled: Labelled) -> tuple[Finding, ...]:
 def _model(
     graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees
 ) -> tuple[ModelShape, tuple[Finding, ...]]:
-    """The model as labelled, its parameters by the gradients where these tell them."""
+    """The model as labelled, its parameters by the gradients where these tell them.
+
+    Gradients of experts that lie on several ranks are reduced over few or none: a rank does not
+    tell how many there are, the shape of the model does.
+    """
     model = labelled.model
-    if model.parameters is not None:
+    spread = degrees.ep > 1 and model.experts is not None and model.expert_ffn is not None
+    if model.parameters is not None or spread:
         return model, ()
     count, findings = parameters_of(graph, layout, degrees)
     counted = structs.replace(model, parameters=count)

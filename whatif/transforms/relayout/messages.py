@@ -17,12 +17,12 @@ from whatif.models.shape import RunShape
 from whatif.models.volumes import stage_message_bytes
 from whatif.parallelism import Axis
 from whatif.tape.insert import without
+from whatif.tape.messages import ENDS
 from whatif.tape.segments import Tape
 from whatif.transforms.host_transfers import moving_ns
 from whatif.transforms.relayout.parts import Ask
 
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
-TWO = 2
 KB = 1e3
 
 
@@ -138,9 +138,9 @@ def _calls(size_bytes: int, nodes: int) -> Calls:
     return Calls(
         kind=row(CollectiveKind.SEND_RECV),
         size_bytes=row(size_bytes),
-        members=row(TWO),
+        members=row(ENDS),
         nodes=row(nodes),
-        largest_node=row(TWO // nodes),
+        largest_node=row(ENDS // nodes),
         sites=row(1),
     )
 

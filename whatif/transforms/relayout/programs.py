@@ -10,7 +10,7 @@ from whatif.models.pipeline.costs import bubble_frac
 from whatif.models.pipeline.orders import turns
 from whatif.models.pipeline.partition import partition
 from whatif.models.pipeline.terms import PassTimes, Pipeline, pipeline_of
-from whatif.models.shape import SHARDS_PARAMETERS
+from whatif.models.shape import SHARDS_GRADIENTS
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.relayout.agreement import standing_in
@@ -136,7 +136,7 @@ def _told(ask: Ask, plan: Plan, missing: int) -> Told:
         lines += [_schedule_told(ask, plan.pipeline), *plan.messages.told]
     before, after = ask.before.batch.micro_batches, ask.target.batch.micro_batches
     if after > before:
-        each = ask.before.degrees.zero == SHARDS_PARAMETERS
+        each = ask.target.degrees.zero >= SHARDS_GRADIENTS
         lines.append(
             f"micro-batches beyond the {before} recorded are copies of these; gradients are "
             f"exchanged {'by each of them' if each else 'after the last one'}"
