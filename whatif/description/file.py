@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ingest.errors import ScenarioError
-from whatif.description.described import Finding
+from whatif.description.described import Finding, Sure
 from whatif.documents import as_struct, read_yaml
 from whatif.models.shape import Degrees, RunShape
 from whatif.models.transformer.parameters import contradicts_experts
@@ -18,6 +18,19 @@ Said = dict[str, Any]
 """The fields that were written, nested as in `RunShape`."""
 
 _COMMENT_WIDTH = 100
+_NOT_SURE = (Sure.GUESSED, Sure.UNKNOWN)
+_SEEN = (
+    "degrees.tp",
+    "degrees.sp",
+    "degrees.cp",
+    "degrees.pp",
+    "degrees.dp",
+    "degrees.zero",
+    "degrees.ep",
+    "batch.micro_batches",
+    "options.recompute",
+)
+"""Of these the usual value is what was seen where nothing is told: no communicator, no work."""
 
 
 def load_said(path: Path) -> Said:
@@ -105,26 +118,37 @@ def _product(degrees: Degrees) -> str:
 def description_text(shape: RunShape, findings: Sequence[Finding]) -> str:
     """A description to edit and give back: every field, with what it rests on above it.
 
-    Fields that are not known stand as comments.
+    Fields that are not known stand as comments, and so do guesses: a file says what is sure.
     """
     why = {finding.what: finding for finding in findings}
-    lines = ["# What the run is. Edit what is misread, and give it back with --describe FILE."]
+    lines = [
+        "# What the run is. Edit what is misread, and give it back with --describe FILE.",
+        "# Fields that are commented out are guesses, usual values, or not known.",
+    ]
     for section in shape.__struct_fields__:
         lines += ["", f"{section}:"]
         part = getattr(shape, section)
-        for name in part.__struct_fields__:
-            lines += _field(name, getattr(part, name), why.get(f"{section}.{name}"))
+        usual = msgspec.structs.asdict(type(part)())
+        for name, value in msgspec.structs.asdict(part).items():
+            what = f"{section}.{name}"
+            lines += _field(
+                name, value, why.get(what), is_usual=value == usual[name] and what not in _SEEN
+            )
     return "\n".join(lines) + "\n"
 
 
-def _field(name: str, value: object, why: Finding | None) -> list[str]:
+def _field(name: str, value: object, why: Finding | None, *, is_usual: bool) -> list[str]:
     lines = []
+    if why is None and is_usual and value is not None:
+        return [f"  # {name}: {_scalar(value)}  # usual: the trace does not tell"]
     if why is not None:
         mark = "  # "
         told = f"{why.sure}: {why.evidence}"
         lines = wrap(told, _COMMENT_WIDTH, initial_indent=mark, subsequent_indent=mark)
     if value is None:
         return [*lines, f"  # {name}:"]
+    if why is not None and why.sure in _NOT_SURE:
+        return [*lines, f"  # {name}: {_scalar(value)}"]
     return [*lines, f"  {name}: {_scalar(value)}"]
 
 

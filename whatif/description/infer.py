@@ -21,7 +21,15 @@ from whatif.description.recompute import recompute_of
 from whatif.description.schedule import FoundSchedule, schedule_of
 from whatif.description.stages import stage_layers_of, stages_of, whole_model
 from whatif.description.turns import both_ways, turns_of
-from whatif.models.shape import Batch, Degrees, ModelShape, Options, RunShape, Schedule
+from whatif.models.shape import (
+    Batch,
+    Degrees,
+    ModelShape,
+    Options,
+    RunShape,
+    Schedule,
+    as_found,
+)
 from whatif.parallelism import Layout, layout_of
 
 THE_FILE = "the description"
@@ -157,7 +165,8 @@ def _shape(
     shape = RunShape(
         model=model,
         degrees=structs.replace(degrees, virtual_stages=pipe.chunks),
-        batch=Batch(
+        batch=as_found(
+            Batch,
             micro_batches=count,
             samples=labelled.samples,
             sequence=None if labelled.sequence is None else labelled.sequence * degrees.cp,

@@ -9,13 +9,16 @@ from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels, Part, Place
+from whatif.models.dividing import splits
 from whatif.models.pipeline.terms import check, pipeline_of
-from whatif.models.shape import SHARDS_PARAMETERS, Batch, Degrees, ModelShape, RunShape, Schedule
+from whatif.models.shape import SHARDS_PARAMETERS, Batch, ModelShape, RunShape, Schedule
 from whatif.models.transformer.parameters import is_as_dense
 from whatif.transforms.relayout.structure import canonical
 
 LEAST_KNOWN_FRAC = 0.5
 """Of the time of the work: of a run of which less is understood nothing is said about layouts."""
+MOST_TASKS = 10_000_000
+"""Of a graph that is made: about a minute of work, and gigabytes."""
 MORE = (
     "a trace with record_shapes=True and with_modules=True tells more, or --describe FILE says it "
     "by hand (`replay describe` shows what was found)"
@@ -57,7 +60,20 @@ def refuse(graph: TaskGraph, described: Described, target: RunShape) -> tuple[st
     _refuse_parts_of_samples(described.shape.batch, target.batch)
     _refuse_one_chunk(target)
     check(pipeline_of(target))
+    _refuse_large(graph, before, after)
     return tuple(_unusual(after)) + described.doubts
+
+
+def _refuse_large(graph: TaskGraph, before: RunShape, after: RunShape) -> None:
+    """What grows are layers and micro-batches; stages share the layers, other ranks are folded."""
+    longer = (after.model.layers or 1) / (before.model.layers or 1)
+    oftener = after.batch.micro_batches / before.batch.micro_batches
+    n_tasks = graph.n_tasks * max(longer, 1.0) * max(oftener, 1.0)
+    if n_tasks > max(MOST_TASKS, graph.n_tasks):
+        raise ScenarioError(
+            f"about {n_tasks:,.0f} tasks, from {graph.n_tasks:,}; at most {MOST_TASKS:,} are made",
+            hint="fewer layers or micro-batches, or a trace of fewer steps and ranks",
+        )
 
 
 def _differs(one: Callable[[RunShape], object], before: RunShape, after: RunShape) -> bool:
@@ -133,34 +149,11 @@ def _frac(graph: TaskGraph, part: Bool, whole: Bool) -> float:
 
 def _refuse_indivisible(before: RunShape, after: RunShape) -> None:
     """Of what changes; the recorded layout was possible."""
-    model, degrees, batch = after.model, after.degrees, after.batch
-    old = before.degrees
-    for what, whole, over, was, name in (
-        ("attention heads", model.heads, degrees.tp, old.tp, "tensor-parallel ranks"),
-        ("tokens of a sample", batch.sequence, degrees.cp, old.cp, "context-parallel ranks"),
-        ("experts", model.experts, degrees.ep, old.ep, "expert-parallel ranks"),
-    ):
-        if over != was and whole is not None and whole % over:
-            raise ScenarioError(
-                f"{whole:,} {what} do not divide over {over:,} {name}", hint=_ways(whole, over)
-            )
-    if degrees.ep not in (old.ep, 1):
+    if after.degrees.ep not in (before.degrees.ep, 1):
         _refuse_experts(after)
-    if degrees.shard is not None and degrees.dp % degrees.shard:
-        raise ScenarioError(
-            f"{degrees.dp} replicas do not divide into groups of {degrees.shard} that share state",
-            hint="--zero 3:N with N a divisor of the replicas",
-        )
-
-
-WAYS_SHOWN = 8
-
-
-def _ways(whole: int, over: int) -> str:
-    """Numbers near the one asked for over which it divides."""
-    ways = [n for n in range(1, whole + 1) if whole % n == 0]
-    near = sorted(sorted(ways, key=lambda n: abs(n - over))[:WAYS_SHOWN])
-    return f"{', '.join(map(str, near))} {'does' if len(near) == 1 else 'do'}"
+    for was, split in zip(splits(before), splits(after), strict=True):
+        if not split.fits and (was.whole, was.over) != (split.whole, split.over):
+            raise split.error()
 
 
 def _refuse_parts_of_samples(was: Batch, now: Batch) -> None:
@@ -212,20 +205,8 @@ def no_experts(model: ModelShape) -> ScenarioError:
 
 
 def _refuse_experts(after: RunShape) -> None:
-    degrees = after.degrees
     if after.model.experts is None:
         raise no_experts(after.model)
-    if _spread(degrees) % degrees.ep:
-        raise ScenarioError(
-            f"experts over {degrees.ep} ranks: data, context and tensor ranks together are "
-            f"{_spread(degrees)}",
-            hint="a divisor of these",
-        )
-
-
-def _spread(degrees: Degrees) -> int:
-    """Ranks of a stage, over which experts may lie."""
-    return degrees.dp * degrees.cp * degrees.tp
 
 
 def _unusual(after: RunShape) -> Iterator[str]:
