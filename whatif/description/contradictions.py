@@ -56,11 +56,14 @@ class Measured:
         )
 
 
-def refuse_overruled(shape: RunShape, said: Said | None, place: str, measured: Measured) -> None:
+def refuse_overruled(
+    shape: RunShape, found: RunShape, said: Said | None, place: str, measured: Measured
+) -> None:
     """Refuse what is said against a measurement.
 
     Args:
         shape: as said and found.
+        found: what the trace tells; to say the same is never wrong.
         said: the fields that were written.
         place: of the description, for the message.
         measured: of the run.
@@ -69,9 +72,12 @@ def refuse_overruled(shape: RunShape, said: Said | None, place: str, measured: M
         ScenarioError: names the field and what was measured.
     """
     written = said or {}
-    for field in written.get("model") or {}:
-        if field == "layers" and (told := _layers(shape, measured)):
+    other_layers = shape.model.layers != found.model.layers
+    if other_layers and "layers" in (written.get("model") or {}):
+        if told := _layers(shape, measured):
             raise _overruled(place, "model.layers", told)
+    if shape.degrees == found.degrees:
+        return
     for field in written.get("degrees") or {}:
         if told := _degree(field, shape, measured):
             raise _overruled(place, f"degrees.{field}", told)

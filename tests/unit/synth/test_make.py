@@ -130,7 +130,7 @@ def test_the_bubble_is_that_of_the_closed_form() -> None:
 
 
 def test_what_is_missing_is_told() -> None:
-    with pytest.raises(ScenarioError, match="sizes are not said"):
+    with pytest.raises(ScenarioError, match="layers, hidden, heads, vocab is not said"):
         step_ns(RunShape(batch=BATCH), site_of(MACHINE))
     far = RunShape(model=MODEL, degrees=Degrees(dp=16), batch=BATCH)
     with pytest.raises(ScenarioError, match="network is not said"):

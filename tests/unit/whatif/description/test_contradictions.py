@@ -19,7 +19,7 @@ MEASURED = Measured(kinds=GATHERING, all_kinds_known=True, is_dense=True, layers
 
 
 def refuse(said: dict[str, Any], measured: Measured = MEASURED, shape: RunShape = SHARDED) -> None:
-    refuse_overruled(said_over(shape, said, "run.yaml"), said, "run.yaml", measured)
+    refuse_overruled(said_over(shape, said, "run.yaml"), shape, said, "run.yaml", measured)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,9 @@ def test_layers_are_counted_where_all_stages_are_in_the_files() -> None:
     assert Measured.of(*of, {0: (0, 1, 2), 1: (0, 1)}, {0: 0, 1: 1}, 2).layers == 5
     assert Measured.of(*of, {0: (0, 1, 2), 1: (0, 1, 2)}, {0: 0, 1: 0}, 1).layers == 3
     assert Measured.of(*of, {0: (0, 1, 2)}, {0: 0}, 4).layers is None
+
+
+def test_what_was_found_may_be_said_again() -> None:
+    """A description that was printed can be given back, whatever the run does."""
+    odd = RunShape(model=ModelShape(layers=12), degrees=Degrees(dp=4, ep=4))
+    refuse({"model": {"layers": 12}, "degrees": {"dp": 4, "ep": 4}}, shape=odd)
