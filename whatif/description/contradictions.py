@@ -72,10 +72,8 @@ def refuse_overruled(
         ScenarioError: names the field and what was measured.
     """
     written = said or {}
-    other_layers = shape.model.layers != found.model.layers
-    if other_layers and "layers" in (written.get("model") or {}):
-        if told := _layers(shape, measured):
-            raise _overruled(place, "model.layers", told)
+    if shape.model.layers != found.model.layers and (told := _layers(shape, measured)):
+        raise _overruled(place, "model.layers", told)
     if shape.degrees == found.degrees:
         return
     for field in written.get("degrees") or {}:
