@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -12,8 +12,25 @@ from ingest.errors import ScenarioError, UsageError, UserError, nearest
 
 _S = TypeVar("_S", bound=Struct)
 _PLACE = re.compile(r" - at `\$(?P<path>[^`]*)`$")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same in C: 20 times faster
+_SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same in C: 20 times faster
 UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
+
+
+class _Loader(_SAFE):  # type: ignore[misc]
+    """Reads plain values, and no key twice: the last one would win without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002  (as the library calls it)
+        keys: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in keys:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"`{key.value}` stands there twice", problem_mark=key.start_mark
+                )
+            keys.add((key.tag, key.value))
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
 
 
 def read_yaml(path: Path, what: str, hint: str = "is the path right?") -> object:
@@ -26,10 +43,10 @@ def read_yaml(path: Path, what: str, hint: str = "is the path right?") -> object
 
     Raises:
         UsageError: the file cannot be read.
-        ScenarioError: it is no YAML.
+        ScenarioError: it is no YAML, or has a key twice.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", hint=hint) from error
     except UnicodeDecodeError as error:
@@ -81,7 +98,8 @@ def as_struct(item: object, struct: type[_S], place: str) -> _S:
         return msgspec.convert(item, struct)
     except msgspec.ValidationError as error:
         told, inside = without_place(str(error))
-        hint = _field_hint(told, struct)
+        cause = error.__cause__
+        hint = cause.hint if isinstance(cause, UserError) else _field_hint(told, struct)
         raise ScenarioError(f"{_exactly(place, inside)}: {told}", hint=hint) from error
     except UserError as error:
         raise ScenarioError(f"{place}: {error}", hint=error.hint) from error

@@ -76,12 +76,19 @@ def _with(told: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 def _relayout_follows(scenario: Scenario, number: int) -> bool:
     """The what-if of that number, from 1, and the next are about the layout.
 
-    A number of replicas is where the other is, so that their order does not matter.
+    A number of replicas is where another of the what-ifs in a row with it is, so that their order
+    does not matter.
     """
-    both = scenario.transforms[max(number - 1, 0) : number + 1]
-    if number == 0 or len(both) == 1 or not any(isinstance(one, RELAYOUTS) for one in both):
+    stack = scenario.transforms
+    if not 0 < number < len(stack) or not all(map(_fits_a_layout, stack[number - 1 : number + 1])):
         return False
-    return all(isinstance(one, RELAYOUTS) or _only_counts_replicas(one) for one in both)
+    before = takewhile(_fits_a_layout, reversed(stack[:number]))
+    after = takewhile(_fits_a_layout, stack[number:])
+    return any(isinstance(one, RELAYOUTS) for one in (*before, *after))
+
+
+def _fits_a_layout(transform: Transform) -> bool:
+    return isinstance(transform, RELAYOUTS) or _only_counts_replicas(transform)
 
 
 def _only_counts_replicas(transform: Transform) -> bool:
@@ -113,7 +120,10 @@ class Stacking:
         )
         is_same_machine = scenario.base == self._last.base
         n_alike = len(list(alike)) if is_same_machine else 0
-        if _relayout_follows(scenario, n_alike) != _relayout_follows(self._last, n_alike):
+        while n_alike and any(
+            _relayout_follows(scenario, number) != _relayout_follows(self._last, number)
+            for number in range(1, n_alike + 1)
+        ):
             n_alike -= 1
         layers = self._layers[: n_alike + 1] if is_same_machine else []
         self._last, self._layers = Scenario(), []

@@ -43,12 +43,11 @@ def synth(
     brings the step to a measured time. The files are marked as made, not recorded.
     """
     from ingest.errors import UsageError
-    from whatif.synth.document import load_wanted
-    from whatif.synth.make import make
+    from whatif.synth.make import make_from
 
     if ranks not in {STAGES, ALL}:
         raise UsageError(f"`--ranks {ranks}`: there is no such choice", hint="stages or all")
-    made = make(load_wanted(model), output, all_ranks=ranks == ALL)
+    made = make_from(model, output, all_ranks=ranks == ALL)
     console.show(_as_json(made) if json else _as_text(made))
 
 

@@ -38,6 +38,8 @@ class FileFacts:
     clock_method: str = "alone"
     launch_skew_ns: int = 0
     """How much before its call the earliest device row began, before it was moved."""
+    made_by: str = ""
+    """The program that made the file up, as it says itself; empty of a recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,19 @@ class GraphFacts:
     def events(self) -> int:
         """Events over all files."""
         return sum(file.events for file in self.files)
+
+    @property
+    def made(self) -> str:
+        """Who made files that were not recorded, in a sentence; empty where all were recorded."""
+        makers = [file.made_by for file in self.files if file.made_by]
+        if not makers:
+            return ""
+        some = len(makers) < len(self.files)
+        which = f"{len(makers):,} of {len(self.files):,} files " if some else ""
+        return (
+            f"{which}made by {', '.join(dict.fromkeys(makers))}, not "
+            "recorded: times that are called measured are those of models"
+        )
 
     def evidence_share(self, evidence: Evidence) -> float:
         """Share of an evidence among the edges without program order."""

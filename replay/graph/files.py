@@ -73,6 +73,7 @@ def _file_facts(row: dict[str, object]) -> FileFacts:
         clock_samples=_whole(row["clock_samples"]),
         clock_method=_text(row["clock_method"]) or "alone",
         launch_skew_ns=_whole(row["launch_skew_ns"]),
+        made_by=_text(row["made_by"]) or "",
     )
 
 

@@ -47,6 +47,7 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 
 ADDED_LATER = {
     answer.Answer: ("reading", "rates", "levers"),
+    answer.TraceFacts: ("made",),
     answer.Prediction: ("jitter", "name", "samples_factor", "known_errors", "rests_on", "memory"),
     answer.JitterFacts: ("ranks_as_chance",),
     answer.RateFacts: (

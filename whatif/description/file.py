@@ -9,14 +9,28 @@ from typing import Any
 import msgspec
 
 from ingest.errors import ScenarioError
-from whatif.description.described import Finding
+from whatif.description.described import Finding, Sure
 from whatif.documents import as_struct, read_yaml
 from whatif.models.shape import Degrees, RunShape
+from whatif.models.transformer.parameters import contradicts_experts
 
 Said = dict[str, Any]
 """The fields that were written, nested as in `RunShape`."""
 
 _COMMENT_WIDTH = 100
+_NOT_SURE = (Sure.GUESSED, Sure.UNKNOWN)
+_SEEN = (
+    "degrees.tp",
+    "degrees.sp",
+    "degrees.cp",
+    "degrees.pp",
+    "degrees.dp",
+    "degrees.zero",
+    "degrees.ep",
+    "batch.micro_batches",
+    "options.recompute",
+)
+"""Of these the usual value is what was seen where nothing is told: no communicator, no work."""
 
 
 def load_said(path: Path) -> Said:
@@ -48,7 +62,13 @@ def said_over(shape: RunShape, said: Said | None, place: str) -> RunShape:
 
 
 def refuse_contradictions(
-    shape: RunShape, said: Said | None, place: str, *, world_size: int, layers_seen: int
+    shape: RunShape,
+    said: Said | None,
+    place: str,
+    *,
+    world_size: int,
+    layers_seen: int,
+    counted: int | None = None,
 ) -> None:
     """Refuse what the run shows to be otherwise.
 
@@ -58,9 +78,11 @@ def refuse_contradictions(
         place: of the description, for the message.
         world_size: ranks of the run.
         layers_seen: layers that were told apart in its files; 0 where none were.
+        counted: parameters by the gradients of the run; None: not known, or there are experts.
 
     Raises:
-        ScenarioError: the degrees make another number of ranks, or there are more layers to see.
+        ScenarioError: the degrees make another number of ranks, there are more layers to see, or
+            fewer parameters than experts have.
     """
     degrees = shape.degrees
     if (said or {}).get("degrees") and degrees.world != world_size:
@@ -68,6 +90,12 @@ def refuse_contradictions(
             f"{place}, at `$.degrees`: {_product(degrees)} = {degrees.world:,} ranks, but the run "
             f"has {world_size:,}",
             hint="tp x cp x pp x dp is the number of ranks; say all that the trace misreads",
+        )
+    if counted is not None and contradicts_experts(shape.model, counted):
+        raise ScenarioError(
+            f"{place}, at `$.model.experts`: {shape.model.experts:,}, but the run reduces "
+            f"{counted:,} gradients, as many as a model without experts has",
+            hint="a what-if puts none in: a run that has some tells, or `replay synth` makes one",
         )
     layers = shape.model.layers
     if (said or {}).get("model", {}).get("layers") and layers and layers_seen > layers:
@@ -90,26 +118,37 @@ def _product(degrees: Degrees) -> str:
 def description_text(shape: RunShape, findings: Sequence[Finding]) -> str:
     """A description to edit and give back: every field, with what it rests on above it.
 
-    Fields that are not known stand as comments.
+    Fields that are not known stand as comments, and so do guesses: a file says what is sure.
     """
     why = {finding.what: finding for finding in findings}
-    lines = ["# What the run is. Edit what is misread, and give it back with --describe FILE."]
+    lines = [
+        "# What the run is. Edit what is misread, and give it back with --describe FILE.",
+        "# Fields that are commented out are guesses, usual values, or not known.",
+    ]
     for section in shape.__struct_fields__:
         lines += ["", f"{section}:"]
         part = getattr(shape, section)
-        for name in part.__struct_fields__:
-            lines += _field(name, getattr(part, name), why.get(f"{section}.{name}"))
+        usual = msgspec.structs.asdict(type(part)())
+        for name, value in msgspec.structs.asdict(part).items():
+            what = f"{section}.{name}"
+            lines += _field(
+                name, value, why.get(what), is_usual=value == usual[name] and what not in _SEEN
+            )
     return "\n".join(lines) + "\n"
 
 
-def _field(name: str, value: object, why: Finding | None) -> list[str]:
+def _field(name: str, value: object, why: Finding | None, *, is_usual: bool) -> list[str]:
     lines = []
+    if why is None and is_usual and value is not None:
+        return [f"  # {name}: {_scalar(value)}  # usual: the trace does not tell"]
     if why is not None:
         mark = "  # "
         told = f"{why.sure}: {why.evidence}"
         lines = wrap(told, _COMMENT_WIDTH, initial_indent=mark, subsequent_indent=mark)
     if value is None:
         return [*lines, f"  # {name}:"]
+    if why is not None and why.sure in _NOT_SURE:
+        return [*lines, f"  # {name}: {_scalar(value)}"]
     return [*lines, f"  {name}: {_scalar(value)}"]
 
 

@@ -21,7 +21,7 @@ from whatif.description.experts import (
 from whatif.description.placed import Ranks, products_at, strokes_at, usual_product
 from whatif.description.products import dims_of
 from whatif.models.places import Part, Pass, Place
-from whatif.models.shape import ModelShape
+from whatif.models.shape import ModelShape, as_found
 from whatif.parallelism import Axis, Layout
 
 _ATTENTION_DIMS = 4
@@ -68,7 +68,8 @@ def told_of_model(graph: TaskGraph, layout: Layout, ranks: Ranks) -> Told:
     expert = products[Place.EXPERT]
     # Experts that lie on ranks of their own are whole, and tensor ranks bring them other tokens.
     apart = tp if layout.degree(Axis.EXPERT) > 1 else 1
-    model = ModelShape(
+    model = as_found(
+        ModelShape,
         layers=_layers(layout, ranks),
         hidden=hidden,
         heads=core.heads * tp if core else None,

@@ -4,14 +4,21 @@ Plain values that people can write in YAML (`--describe run.yaml`, `replay synth
 that every model of kernels, collectives, pipelines and memory reads. None = not known.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from math import prod
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
 from ingest.errors import UsageError
 
 MOST_DEGREE = 1_000_000
+MOST_WIDTH = 100_000_000
+"""Of a layer, and of tokens that a vocabulary knows."""
+MOST_TOKENS = 1_000_000_000
+"""Of a sample; and samples of a micro-batch."""
 MOST_FACTOR = 1_000.0
 """Of samples, tokens and what experts get."""
 UNSAID_SAMPLES, UNSAID_SEQUENCE = 1.0, 1_000_000
@@ -41,6 +48,42 @@ def check_count(count: int, what: str) -> None:
     """
     if not 1 <= count <= MOST_DEGREE:
         raise UsageError(f"{count:,} {what}", hint=f"a number from 1 to {MOST_DEGREE:,}")
+
+
+class OutOfBoundsError(UsageError, ValueError):
+    """A number that no job and no machine has; in a file its place is told with it."""
+
+
+Bounds = Mapping[str, tuple[float, float]]
+"""Of each number of a struct: the least and the greatest that a job can have."""
+
+
+def check_bounds(part: Struct, bounds: Bounds) -> None:
+    """Refuse sizes that no job has, and what is no number.
+
+    Raises:
+        OutOfBoundsError: one is out of its bounds; names the field.
+    """
+    for name, (least, most) in bounds.items():
+        value = getattr(part, name)
+        if value is not None and not least <= value <= most:
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:g}"
+            raise OutOfBoundsError(
+                f"{name} of {shown}", hint=f"a number from {least:g} to {most:,.12g}"
+            )
+
+
+_S = TypeVar("_S", bound="ModelShape | Batch")
+
+
+def as_found(part: type[_S], **fields: Any) -> _S:  # noqa: ANN401  (the fields of the part)
+    """A part of a shape from what a trace shows; numbers that no job has are left unknown."""
+    kept = {}
+    for name, value in fields.items():
+        least, most = BOUNDS[part].get(name, (0.0, 0.0))
+        if name not in BOUNDS[part] or value is None or least <= value <= most:
+            kept[name] = value
+    return part(**kept)
 
 
 class Schedule(StrEnum):
@@ -113,6 +156,10 @@ class ModelShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     parameters: int | None = None
     """In all; None: by the formula of the shape."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no job has."""
+        check_bounds(self, BOUNDS[ModelShape])
+
 
 class Degrees(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Over how many ranks each axis divides the work. World size = tp x cp x pp x dp."""
@@ -139,12 +186,9 @@ class Degrees(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     def __post_init__(self) -> None:
         """Refuse what no job has."""
-        for name in ("tp", "cp", "pp", "dp", "ep", "virtual_stages"):
-            value = getattr(self, name)
-            if not 1 <= value <= MOST_DEGREE:
-                raise UsageError(f"{name} of {value:,}", hint=f"a number from 1 to {MOST_DEGREE:,}")
+        check_bounds(self, BOUNDS[Degrees])
         if self.zero not in range(4):
-            raise UsageError(f"ZeRO stage {self.zero}", hint="0, 1, 2 or 3")
+            raise OutOfBoundsError(f"ZeRO stage {self.zero}", hint="0, 1, 2 or 3")
 
     @property
     def world(self) -> int:
@@ -169,6 +213,10 @@ class Batch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     sequence: int | None = None
     """Tokens of a sample, over all context ranks."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no job has."""
+        check_bounds(self, BOUNDS[Batch])
+
 
 class Elements(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bytes of one element; the defaults are mixed precision as Megatron-LM does it."""
@@ -182,6 +230,10 @@ class Elements(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     activation: float = 2
     product: str = "bf16"
     """Type of matrix products: fp32, tf32, fp16, bf16, fp8."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no job has."""
+        check_bounds(self, BOUNDS[Elements])
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -222,6 +274,10 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """Selective recomputation as torchtitan has it per operator: the outputs of attention and of
     every second product are kept, all else is computed again."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no job has."""
+        check_bounds(self, BOUNDS[Options])
+
 
 class RunShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """All of it."""
@@ -231,3 +287,41 @@ class RunShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     batch: Batch = field(default_factory=Batch)
     elements: Elements = field(default_factory=Elements)
     options: Options = field(default_factory=Options)
+
+
+_COUNT, _WIDTH, _BYTES = (1, MOST_DEGREE), (1, MOST_WIDTH), (1 / 8, 64)
+BOUNDS: Mapping[type[Struct], Bounds] = MappingProxyType(
+    {
+        ModelShape: {
+            **dict.fromkeys(("layers", "heads", "kv_heads", "head_dim", "experts"), _COUNT),
+            **dict.fromkeys(("q_lora", "kv_lora", "rope_head_dim", "v_head_dim"), _COUNT),
+            **dict.fromkeys(("hidden", "ffn", "vocab", "expert_ffn"), _WIDTH),
+            "top_k": _COUNT,
+            "shared_experts": (0, MOST_DEGREE),
+            "dense_layers": (0, MOST_DEGREE),
+            "parameters": (1, 1e18),
+        },
+        Degrees: dict.fromkeys(
+            ("tp", "cp", "pp", "dp", "shard", "ep", "etp", "virtual_stages"), _COUNT
+        ),
+        Batch: {
+            "micro_batches": _COUNT,
+            "samples": (1 / MOST_TOKENS, MOST_TOKENS),
+            "sequence": (1, MOST_TOKENS),
+        },
+        Elements: {
+            **dict.fromkeys(("parameter", "gradient", "reduced", "activation"), _BYTES),
+            "optimizer": (0, 256),
+        },
+        Options: {
+            "recompute_layers": (0, MOST_DEGREE),
+            "sync_every": _COUNT,
+            "capacity": (1e-3, MOST_DEGREE),
+            "imbalance": (1, MOST_DEGREE),
+            "bucket_bytes": (1, 1e15),
+            "attention_frac": (1e-3, 1),
+            "logit_bytes": _BYTES,
+        },
+    }
+)
+"""Numbers that a person may write; wide, so that what-ifs about what was found stay inside."""

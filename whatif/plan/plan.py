@@ -13,10 +13,11 @@ from whatif.models.hardware import require
 from whatif.models.kernels.machine import Machine, machine_of
 from whatif.models.shape import RunShape
 from whatif.plan.anchor import Anchor, anchored
+from whatif.plan.front import Point, front_of, kind_of
 from whatif.plan.passes import Levels, Times
 from whatif.plan.refuse import none_fits, require_model, require_training
 from whatif.plan.score import losses_of
-from whatif.plan.search import Found, Scored, ideal_of, pareto, search
+from whatif.plan.search import Found, Scored, ideal_of, search
 from whatif.plan.space import Space
 from whatif.plan.steps import what_ifs
 from whatif.recorded import Recorded
@@ -78,7 +79,7 @@ class Plan:
     found: Found
     best: tuple[Candidate, ...]
     """The replayed ones by their replay, then those that could not be replayed."""
-    front: tuple[Scored, ...]
+    front: tuple[Point, ...]
     """No other layout is better in step, GPUs and memory."""
     machine: Machine
     notes: tuple[str, ...]
@@ -136,11 +137,20 @@ def plan(
         base=base,
         spaces=spaces,
         found=found,
-        best=tuple(sorted(best, key=lambda each: (each.study is None, each.step_ns))),
-        front=tuple(pareto(found.ranked)),
+        best=tuple(sorted(best, key=_rank)),
+        front=tuple(front_of(found.ranked, _replayed(best))),
         machine=machine,
         notes=(*notes, *told),
     )
+
+
+def _rank(one: Candidate) -> tuple[bool, float, int, float]:
+    """Replayed ones first, the shortest step first."""
+    return one.study is None, one.step_ns, one.scored.gpus, one.scored.memory_bytes
+
+
+def _replayed(best: Sequence[Candidate]) -> list[tuple[Scored, float]]:
+    return [(one.scored, one.step_ns) for one in best if one.study is not None]
 
 
 def _machines(
@@ -222,8 +232,7 @@ def _varied(ranked: Sequence[Scored], recorded: RunShape, most: int) -> list[Sco
     for one in ranked:
         if len(chosen) == most:
             break
-        degrees = one.shape.degrees
-        kind = (degrees.tp, degrees.cp, degrees.pp, degrees.dp, degrees.ep)
+        kind = kind_of(one)
         worse = any(_same_but_recomputed(one, other) for other in chosen)
         if alike[kind] < MOST_ALIKE and not worse:
             chosen.append(one)

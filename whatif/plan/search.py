@@ -141,14 +141,3 @@ def ideal_of(base: RunShape, times: Times) -> float:
         computation_ns(replace(whole, batch=replace(base.batch, samples=float(size))), times) / size
         for size in MICRO_SAMPLES
     )
-
-
-def pareto(scored: Sequence[Scored]) -> list[Scored]:
-    """Layouts that no other beats in step, GPUs and memory at once; the shortest step first."""
-    front: list[Scored] = []
-    for one in sorted(scored, key=lambda each: (each.step_ns, each.gpus, each.memory_bytes)):
-        if not any(
-            other.gpus <= one.gpus and other.memory_bytes <= one.memory_bytes for other in front
-        ):
-            front.append(one)
-    return front

@@ -171,6 +171,8 @@ def _warnings(material: Material) -> Iterator[str]:
     if trust.grade == DISTRUSTED:
         why = next(iter(trust.reasons), "the replay does not reproduce the recording")
         yield f"Not to be trusted (grade {DISTRUSTED}): {why}."
+    if made := material.answer.trace.made:
+        yield f"{_capital(made)}."
     if not material.findings.facts.has_device:
         yield "No device work in these files: CPU threads and their collectives only."
 

@@ -24,6 +24,8 @@ class TraceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Step numbers as recorded; empty when the trace has none and counts as one step."""
     clock_offset_ns: dict[str, int]
     """By rank: what was taken off the recorded times of its file."""
+    made: str = ""
+    """That the run was made, not recorded, and by what; empty of a recording."""
 
 
 class JudgedFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -164,6 +164,10 @@ def _head(answer: DescribeAnswer, width: int) -> Iterator[str]:
     steps = f"steps {numbers(trace.steps)}" if trace.steps else "no steps recorded"
     text = f"{noun} {numbers(trace.ranks)}{of}, {trace.gpu or 'no GPU rows'}, {steps}"
     yield from wrap(f"run      {text}", width, subsequent_indent=" " * 9)
+    if trace.made:
+        yield from wrap(
+            f"made     {trace.made.removeprefix('made ')}", width, subsequent_indent=" " * 9
+        )
     yield f"kind     {answer.kind}"
     yield f"layout   {answer.layout}"
 

@@ -9,9 +9,9 @@ import msgspec
 
 from ingest.units import format_gib, format_ms
 from whatif.models.shape import Recompute, RunShape
+from whatif.plan.front import Point
 from whatif.plan.plan import Candidate, Plan
 from whatif.plan.score import Losses
-from whatif.plan.search import Scored
 from whatif.report.columns import aligned, to_type
 from whatif.report.description import layout_words
 from whatif.report.run_facts import RunFacts, head
@@ -87,11 +87,13 @@ class ExcludedFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrontFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A layout that no other beats in step, GPUs and memory at once; by the closed form."""
+    """A layout that no other beats in step, GPUs and memory; replayed ones beat replayed ones."""
 
     words: str
     gpus: int
     step_ns: int
+    """By the replay, else by the closed form times what replays of like layouts were over it."""
+    is_replayed: bool
     memory_bytes: int
 
 
@@ -203,11 +205,12 @@ def _losses(losses: Losses) -> list[LossFacts]:
     return sorted(found, key=lambda one: -one.time_ns)
 
 
-def _front(one: Scored) -> FrontFacts:
+def _front(one: Point) -> FrontFacts:
     return FrontFacts(
-        words=words_of(one.shape),
+        words=words_of(one.scored.shape),
         gpus=one.gpus,
         step_ns=round(one.step_ns),
+        is_replayed=one.is_replayed,
         memory_bytes=round(one.memory_bytes),
     )
 
@@ -242,14 +245,15 @@ def _best(answer: PlanAnswer, width: int) -> Iterator[str]:
             f"{one.gpus:,}",
             format_ms(one.step_ns),
             f"{format_ms(one.low_ns)} to {format_ms(one.high_ns)}",
+            "-" if one.speedup is None else f"{one.samples_per_s:,.4g}",
             "-" if one.speedup is None else f"{one.speedup:.2f}x",
             format_gib(one.memory_bytes) + ("" if one.fits else "?"),
-            "replay" if one.is_replayed else "closed form",
+            _known_by(one.is_replayed),
         )
         for number, one in enumerate(answer.best, start=1)
     ]
-    titles = ("", "GPUs", "step", "range", "samples/s", "memory", "known by")
-    lines = list(aligned([titles, *cells], ">>>>>><"))
+    titles = ("", "GPUs", "step", "range", "samples/s", "gain", "memory", "known by")
+    lines = list(aligned([titles, *cells], ">>>>>>><"))
     yield lines[0]
     for line, one in zip(lines[1:], answer.best, strict=True):
         yield line
@@ -258,6 +262,10 @@ def _best(answer: PlanAnswer, width: int) -> Iterator[str]:
         if one.refused:
             yield from _wrapped(f"not replayed: {one.refused}", width)
         yield from _wrapped(f"type  {one.flags or '(the recorded layout)'}", width)
+
+
+def _known_by(is_replayed: bool) -> str:  # noqa: FBT001  (a word for it)
+    return "replay" if is_replayed else "closed form"
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -276,18 +284,21 @@ def _loss_words(one: LayoutFacts) -> str:
 def _front_lines(answer: PlanAnswer) -> Iterator[str]:
     if len(answer.front) < 2:  # noqa: PLR2004  (one point is no front)
         return
-    yield "no other layout is better in step, GPUs and memory at once (closed form)"
+    yield "no other layout is better in step, GPUs and memory at once"
     shown = _spread(answer.front)
     rows = [
         (
             f"{one.gpus:,}",
             format_ms(one.step_ns),
             format_gib(one.memory_bytes),
+            _known_by(one.is_replayed),
             one.words,
         )
         for one in shown
     ]
-    yield from aligned([("GPUs", "step", "memory", "layout"), *rows], ">>><")
+    yield from aligned([("GPUs", "step", "memory", "known by", "layout"), *rows], ">>><<")
+    if not all(one.is_replayed for one in shown):
+        yield "closed form: times what replays of layouts like it came out at"
     if len(shown) < len(answer.front):
         yield f"{len(answer.front) - len(shown):,} more: --json has them"
 

@@ -68,7 +68,7 @@ def _front(answer: PlanAnswer) -> Iterator[Block]:
     yield Scatter(
         key="plan.front",
         title="Step, GPUs and memory",
-        about="Layouts that no other beats in all three, by the closed form; area by GPUs.",
+        about="Layouts that no other beats in all three, by replay or closed form; area by GPUs.",
         x_name="step",
         x_unit=Unit.NS,
         y_name="memory of the fullest rank",

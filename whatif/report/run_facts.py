@@ -63,4 +63,6 @@ def head(run: RunFacts) -> str:
     """The run in one line."""
     trace = run.trace
     ranks = f"{len(trace.ranks)} rank{'' if len(trace.ranks) == 1 else 's'}"
-    return f"{ranks}, {trace.gpu or 'no GPU rows'}, trust {run.grade}"
+    return f"{ranks}, {trace.gpu or 'no GPU rows'}, trust {run.grade}" + (
+        f"; {trace.made}" if trace.made else ""
+    )

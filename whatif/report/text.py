@@ -104,6 +104,8 @@ def _read(findings: Findings) -> Iterator[str]:
     yield f"{'store':<9}{_store(reading)} | {reading.seconds:.1f} s"
     for line in clock_lines(findings):
         yield from _folded(f"{'':<9}", line)
+    if facts.made:
+        yield from _folded(f"{'made':<9}", facts.made.removeprefix("made "))
     if reading.failed:
         yield f"{'':<9}{_count(len(reading.failed), 'file')} could not be read and left out"
 

@@ -75,7 +75,7 @@ def predicted_on(unchanged: Answer, findings: Findings) -> Answer:
         return unchanged
     return msgspec.structs.replace(
         unchanged,
-        prediction=_prediction(study),
+        prediction=_prediction(study, findings.facts.made),
         ranks=_ranks(findings.graph, findings.baseline, study.rank_ns),
         breakdown=BreakdownFacts(
             baseline=unchanged.breakdown.baseline, predicted=_parts(study.predicted)
@@ -101,6 +101,7 @@ def trace_facts(graph: TaskGraph, facts: GraphFacts, failed: int) -> TraceFacts:
         events=facts.events,
         steps=graph.steps if graph.steps_recorded else (),
         clock_offset_ns={str(file.rank): file.clock_offset_ns for file in facts.files},
+        made=facts.made,
     )
 
 
@@ -166,14 +167,15 @@ def _unprofiled(given: Unprofiled | None) -> UnprofiledFacts | None:
     return UnprofiledFacts(step_ns=given.step_ns, host_factor=given.host_factor)
 
 
-def _prediction(study: Study) -> Prediction:
+def _prediction(study: Study, made: str) -> Prediction:
+    assumptions = (*([made] if made else ()), *study.assumptions)
     return Prediction(
         step_ns=study.step_ns,
         low_ns=study.low_ns,
         high_ns=study.high_ns,
         speedup=study.speedup,
         scenario=study.labels,
-        assumptions=study.assumptions,
+        assumptions=assumptions,
         no_effect=study.no_effect,
         jitter=_jitter(study.jitter),
         name=study.name,

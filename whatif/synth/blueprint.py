@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ingest.errors import ScenarioError
+from whatif.models.dividing import refuse_contradictory
 from whatif.models.exchanges.volume import Of, Spot, Volume, Way
 from whatif.models.pipeline.partition import partition
 from whatif.models.pipeline.terms import Pipeline, check
 from whatif.models.places import Part, Pass
 from whatif.models.shape import RunShape
-from whatif.models.transformer.dims import expert_tensor, is_known
+from whatif.models.transformer.dims import NEEDED, expert_tensor, is_known
 from whatif.models.transformer.parameters import (
     Held,
     embedding_parameters,
@@ -158,6 +159,18 @@ class Blueprint:
         last = (Piece(part=Part.HEAD),) if place == self.pipeline.depth - 1 else ()
         return first + layers + last
 
+    def works(self) -> int:
+        """About as many kernels as all stages run in a step."""
+        model = self.shape.model
+        sparse = layers_with_experts(model)
+        layers = {True: sparse, False: int(model.layers or 0) - sparse}
+        each = 0
+        for has_experts, count in layers.items():
+            piece = Piece(part=Part.LAYER, has_experts=has_experts)
+            if count:
+                each += count * len((*self.forward(piece), *self.backward(piece)))
+        return each * self.shape.batch.micro_batches
+
     def state(self, stage: int) -> float:
         """Parameters whose optimizer state a rank of the stage holds."""
         held = Held()
@@ -184,26 +197,17 @@ def _held(shape: RunShape, piece: Piece) -> Held:
 
 
 def _check(shape: RunShape) -> None:
-    model, degrees, batch = shape.model, shape.degrees, shape.batch
+    model, batch = shape.model, shape.batch
     if not is_known(model):
+        missing = [name for name in NEEDED if getattr(model, name) is None]
         raise ScenarioError(
-            "the model's sizes are not said", hint="model: {layers, hidden, heads, ffn, vocab}"
+            f"the model's {', '.join(missing) or 'ffn'} is not said",
+            hint="model: {layers, hidden, heads, ffn, vocab}",
         )
     if batch.samples is None or batch.sequence is None:
+        missing_one = "samples" if batch.samples is None else "sequence"
         raise ScenarioError(
-            "the batch is not said", hint="batch: {samples: 1, sequence: 4096, micro_batches: 8}"
+            f"the batch's {missing_one} is not said",
+            hint="batch: {samples: 1, sequence: 4096, micro_batches: 8}",
         )
-    heads = model.heads or 1
-    if heads % degrees.tp:
-        raise ScenarioError(
-            f"{heads} heads do not divide by tp {degrees.tp}", hint="another tp, or other heads"
-        )
-    if model.experts is not None and model.experts % degrees.ep:
-        raise ScenarioError(
-            f"{model.experts} experts do not divide by ep {degrees.ep}", hint="another ep"
-        )
-    ranks = degrees.dp * degrees.cp * degrees.tp
-    if ranks % degrees.ep:
-        raise ScenarioError(
-            f"{ranks} ranks of a stage do not divide by ep {degrees.ep}", hint="another ep or dp"
-        )
+    refuse_contradictory(shape)

@@ -14,6 +14,8 @@ from whatif.synth.stage import Stage
 AS_MODELLED: Mapping[Sort, float] = {Sort.COMPUTE: 1.0, Sort.COMMUNICATION: 1.0}
 CLOSE_FRAC = 1e-4
 """Bisection ends where the bounds of the factor are as near as this."""
+MOST_WORKS = 5_000_000
+"""Kernels of all files together: minutes of work."""
 LEAST_FACTOR, MOST_FACTOR = 1 / 16, 16.0
 """Kernels that are further off than this are of another model or machine."""
 
@@ -73,9 +75,28 @@ def calibrated(shape: RunShape, site: Site, measured_ns: float) -> Calibration:
     )
 
 
+def refuse_large(blueprint: Blueprint, times: int) -> None:
+    """Refuse what would take hours to make.
+
+    Args:
+        blueprint: of the run.
+        times: steps, and files of each stage, together.
+
+    Raises:
+        ScenarioError: more kernels than can be made.
+    """
+    works = blueprint.works() * times
+    if works > MOST_WORKS:
+        raise ScenarioError(
+            f"about {works:,} kernels to make; at most {MOST_WORKS:,} are",
+            hint="fewer micro_batches, layers or steps, or without `--ranks all`",
+        )
+
+
 def _scripts(shape: RunShape, site: Site) -> list[Script]:
     """One step of each stage, in brief."""
     blueprint = Blueprint(shape, site)
+    refuse_large(blueprint, 1)
     return [Stage(blueprint, stage, brief=True).write(1) for stage in range(shape.degrees.pp)]
 
 

@@ -7,8 +7,18 @@ from msgspec import Struct, field
 
 from ingest.errors import ScenarioError
 from whatif.documents import as_struct, read_yaml
+from whatif.models.dividing import refuse_contradictory
 from whatif.models.fabric import Shape
-from whatif.models.shape import Batch, Degrees, Elements, ModelShape, Options, RunShape
+from whatif.models.shape import (
+    MOST_DEGREE,
+    Batch,
+    Degrees,
+    Elements,
+    ModelShape,
+    Options,
+    RunShape,
+    check_bounds,
+)
 
 
 class MachineSaid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +37,19 @@ class MachineSaid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Between nodes; needed where there are several."""
     net_latency_us: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what no machine has."""
+        check_bounds(self, _BOUNDS)
+
+
+_RATE = (1e-3, 1e9)
+_BOUNDS = {
+    "nodes_of": (1, MOST_DEGREE),
+    "nvlink_gb_per_s": _RATE,
+    "net_gb_per_s": _RATE,
+    "net_latency_us": (1e-3, 1e6),
+}
+
 
 class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step that was measured; what it ran with where that is not the run that is made."""
@@ -40,8 +63,7 @@ class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Refuse what no clock shows."""
-        if not self.step_ms > 0:
-            raise ValueError(f"a step of {self.step_ms:g} ms")
+        check_bounds(self, {"step_ms": (1e-6, LONGEST_STEP_MS)})
 
     def of(self, shape: RunShape) -> RunShape:
         """The shape that was measured."""
@@ -85,6 +107,8 @@ class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 MOST_STEPS = 8
+LONGEST_STEP_MS = 86_400_000.0
+"""A day: no training has such a step, and times of a longer one do not fit a trace."""
 
 
 def load_wanted(path: Path) -> Wanted:
@@ -97,4 +121,6 @@ def load_wanted(path: Path) -> Wanted:
     document: Any = read_yaml(path, "a run to be made")
     if not isinstance(document, dict):
         raise ScenarioError(f"{path}: no run", hint="fields: model, machine, degrees, batch, …")
-    return as_struct(document, Wanted, str(path))
+    wanted = as_struct(document, Wanted, str(path))
+    refuse_contradictory(wanted.shape, str(path))
+    return wanted

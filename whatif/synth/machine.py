@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ingest.errors import ScenarioError, UsageError
+from ingest.errors import ScenarioError
 from ingest.vocab import CollectiveKind
 from whatif.models.collectives.calls import Calls
 from whatif.models.collectives.model import model_ns
@@ -17,6 +17,8 @@ from whatif.topology import mesh_links_of, shape_of
 
 GIGA = 1e9
 US = 1_000.0
+MOST_BYTES = 1 << 60
+"""Of one collective: above no machine, below what 64 bits hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,8 @@ class Site:
             ranks: global numbers; nodes hold `nodes_of` in a row.
 
         Raises:
-            ScenarioError: it leaves the node and the network's rate was not said.
+            ScenarioError: it leaves the node and the network's rate was not said, or it is of more
+                bytes than there are.
         """
         nodes = [rank // self.nodes_of for rank in ranks]
         counts = np.unique(nodes, return_counts=True)[1]
@@ -46,6 +49,11 @@ class Site:
                 f"{len(ranks):,} ranks exchange over {len(counts)} nodes, and the network is not "
                 "said",
                 hint="machine: {net_gb_per_s: 50} in the file, of one GPU and one direction",
+            )
+        if size_bytes > MOST_BYTES:
+            raise ScenarioError(
+                f"{size_bytes:.3g} bytes in one collective of {len(ranks):,} ranks",
+                hint="smaller sizes in model and batch",
             )
         return _transfer_ns(
             self.fabric, kind, round(size_bytes), len(ranks), len(counts), int(counts.max())
@@ -57,14 +65,7 @@ def site_of(said: MachineSaid) -> Site:
 
     Raises:
         ScenarioError: the catalog does not know it, or lacks what times need.
-        UsageError: numbers that no machine has.
     """
-    for name in ("nvlink_gb_per_s", "net_gb_per_s", "net_latency_us"):
-        value = getattr(said, name)
-        if value is not None and not value > 0:
-            raise UsageError(f"machine: {name} of {value:g}", hint="a number above zero")
-    if said.nodes_of < 1:
-        raise UsageError(f"nodes of {said.nodes_of} accelerators", hint="1 or more")
     device = require(said.gpu)
     scale_up: float | None = device.scale_up_one_way_bytes_per_s
     if said.nvlink_gb_per_s is not None:

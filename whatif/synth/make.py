@@ -1,14 +1,15 @@
 """The door: a run that is wanted -> traces of its ranks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from ingest.errors import UsageError
+from ingest.errors import ScenarioError, UsageError
 from whatif.synth.blueprint import Blueprint
-from whatif.synth.calibrate import AS_MODELLED, Calibration, calibrated
-from whatif.synth.document import Wanted
+from whatif.synth.calibrate import AS_MODELLED, Calibration, calibrated, refuse_large
+from whatif.synth.document import LONGEST_STEP_MS, Wanted, load_wanted
 from whatif.synth.groups import Groups
 from whatif.synth.kineto import write_trace
 from whatif.synth.machine import Site, site_of
@@ -65,10 +66,7 @@ def make_with(
         raise UsageError(
             f"{degrees.world:,} files", hint="without `--ranks all` one per pipeline stage"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}", hint="give another folder") from error
+    refuse_large(blueprint, wanted.steps * len(replicas))
     factors = AS_MODELLED if calibration is None else calibration.factors
     files: list[Path] = []
     longest = 0
@@ -78,7 +76,10 @@ def make_with(
             Stage(blueprint, stage, rank=stage * apart + replica).write(wanted.steps)
             for stage in range(degrees.pp)
         ]
-        for script, played in zip(scripts, play(scripts, factors), strict=True):
+        all_played = play(scripts, factors)
+        _refuse_long(all_played, wanted.steps)
+        _make_folder(folder)
+        for script, played in zip(scripts, all_played, strict=True):
             path = folder / f"rank{script.rank}.json.gz"
             _write(played, script, path, blueprint, wanted, calibration)
             files.append(path)
@@ -91,6 +92,36 @@ def make_with(
         step_ms=longest / wanted.steps / MS,
         calibration=calibration,
     )
+
+
+def _refuse_long(all_played: Sequence[Played], steps: int) -> None:
+    step_ms = max(played.end_ns for played in all_played) / steps / MS
+    if step_ms > LONGEST_STEP_MS:
+        raise ScenarioError(
+            f"a step would take {step_ms / 1_000:,.3g} s: longer than a day",
+            hint="batch: {samples, sequence, micro_batches} or the rates of machine: are off",
+        )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}", hint="give another folder") from error
+
+
+def make_from(model: Path, folder: Path, *, all_ranks: bool = False) -> Made:
+    """As `make`, of a file; what is wrong with the run is told with the file's name.
+
+    Raises:
+        UsageError: a file or the folder cannot be read or written.
+        ScenarioError: the run cannot be, or lacks sizes.
+    """
+    wanted = load_wanted(model)
+    try:
+        return make(wanted, folder, all_ranks=all_ranks)
+    except ScenarioError as error:
+        raise ScenarioError(f"{model}: {error}", hint=error.hint) from error
 
 
 def calibration_of(wanted: Wanted, site: Site) -> Calibration | None:

@@ -160,13 +160,28 @@ def _groups(reel: Reel, made: Instances, meetings: Meetings) -> tuple[Int64, tup
         key = (int(group[call]), pairs)
         if key not in known:
             known[key] = len(groups)
-            groups.append(_renamed(groups[int(group[call])], dict(pairs)))
+            groups.append(renamed(groups[int(group[call])], dict(pairs)))
         group[call] = known[key]
     return group, tuple(groups)
 
 
-def _renamed(group: Group, new: dict[int, int]) -> Group:
-    """A group under new numbers; without members where one of them has no new number."""
-    if not group.ranks or any(rank not in new for rank in group.ranks):
-        return replace(group, ranks=())
-    return replace(group, ranks=tuple(new[rank] for rank in group.ranks))
+def renamed(group: Group, new: dict[int, int]) -> Group:
+    """A group under new numbers; without members where they are not told.
+
+    Of a group whose members are not all there its own ranks tell the distance between neighbours:
+    the communicator of that shape which holds the new rank.
+    """
+    if not group.ranks:
+        return group
+    if all(rank in new for rank in group.ranks):
+        return replace(group, ranks=tuple(new[rank] for rank in group.ranks))
+    return replace(group, ranks=_holding(min(new.values()), group.ranks))
+
+
+def _holding(rank: int, like: tuple[int, ...]) -> tuple[int, ...]:
+    """Evenly spaced ranks as a communicator of that shape has them that holds a rank."""
+    stride = like[1] - like[0] if len(like) > 1 else 1
+    if stride < 1 or like != tuple(range(like[0], like[-1] + 1, stride)):
+        return ()
+    first = rank - rank // stride % len(like) * stride
+    return tuple(range(first, first + stride * len(like), stride))

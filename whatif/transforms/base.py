@@ -25,6 +25,8 @@ class Context:
     """What is said of the recorded machine; no transform changes it."""
     device: Accelerator | None = None
     """The accelerator; None where it is not known, and before `machine.known` has looked."""
+    first_device: Accelerator | None = None
+    """The accelerator of the recording; None as for `device`."""
     fabric: Fabric | None = None
     """Links of one accelerator; None before `machine.known` has looked."""
     topology: Topology | None = None
@@ -40,6 +42,8 @@ class Context:
     what-if has measured it."""
     before_replicas: "BeforeReplicas | None" = None
     """None before the first other number of replicas."""
+    before_strong: "BeforeStrong | None" = None
+    """None before the first other number of replicas that keeps the samples of a step."""
     before_relayout: "BeforeRelayout | None" = None
     """None before the first other layout, batch or model."""
     relayout_follows: bool = False
@@ -91,6 +95,25 @@ class BeforeReplicas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeStrong:
+    """The run before a number of replicas that kept the samples of a step, in whole or in part.
+
+    Another number asked for right after starts from here, so that there and back leaves nothing.
+    """
+
+    graph: TaskGraph
+    context: Context
+    groups: str | None
+    """Communicators of replicas, as that what-if said them."""
+    n_replicas: int
+    """Of `changed`."""
+    share: float
+    """Samples of a replica of `changed`, against those of `graph`."""
+    changed: TaskGraph
+    """What became of it: the next what-if stands right after where it gets this very graph."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeRelayout:
     """The run before its layout, batch or model changed, and what it shall become.
 
@@ -109,6 +132,9 @@ class BeforeRelayout:
     """Of `changed`, with its labels."""
     pending: bool = False
     """The target was changed and its graph is not made yet: `changed` is as before."""
+    batch_factors: tuple[float, float] = (1.0, 1.0)
+    """On micro-batches and on samples of `target`, left by numbers of replicas that kept the
+    samples of a step: another such number divides by them first."""
     rests_on: Coverage | None = None
     """What the times of `changed` rest on; None where they are the recorded ones."""
     memory: MemoryTold | None = None

@@ -26,7 +26,7 @@ from whatif.parallelism import (
     layout_of,
 )
 from whatif.topology import spread
-from whatif.transforms.base import Applied, BeforeReplicas, Context, with_durations
+from whatif.transforms.base import Applied, BeforeReplicas, BeforeStrong, Context, with_durations
 from whatif.transforms.fold import roles_kept, without_ranks
 from whatif.transforms.growth import Growth, Spans, resized, spans_of, stride_of
 from whatif.transforms.machine import USUAL_NIC_BYTES_PER_S, USUAL_NIC_FACTOR, known
@@ -90,16 +90,71 @@ class Replicas(
             ScenarioError: the run has no replicas and does not tell enough to have some, or shards
                 that the number does not fit.
         """
+        earlier = context.before_strong
+        again = earlier is not None and earlier.changed is graph and earlier.groups == self.groups
+        if earlier is not None and again and not context.relayout_follows:
+            return self._strong_again(earlier)
         if self._is_relayout(graph, context):
-            return relayout(graph, context, self._edit, _label)
+            return self._in_layout(graph, context)
         if not self.strong:
             return self._weak(graph, context)
-        grown = replace_fields(self, strong=False).apply(graph, context)
-        share = layout_of(graph, data_groups=self._groups(graph)).replicas / self.replicas
+        replicas = layout_of(graph, data_groups=self._groups(graph)).replicas
+        return self._with_share(graph, context, replicas / self.replicas)
+
+    def _in_layout(self, graph: TaskGraph, context: Context) -> Applied:
+        """As part of the target of other what-ifs about the layout."""
+        earlier = context.before_relayout
+        is_first = earlier is None or earlier.changed is not graph
+        factors = (1.0, 1.0) if earlier is None or is_first else earlier.batch_factors
+        left = [factors]
+
+        def edit(target: RunShape) -> RunShape:
+            before = target.degrees.dp
+            degrees = replace_fields(target.degrees, dp=self.replicas)
+            changed = replace_fields(target, degrees=degrees)
+            if not self.strong:
+                return changed
+            changed, left[0] = with_samples(changed, before / self.replicas, factors)
+            return changed
+
+        done = relayout(graph, context, edit, _label)
+        noted = done.context.before_relayout
+        assert noted is not None, "a relayout notes where it started"
+        noted = replace(noted, batch_factors=left[0])
+        return replace(done, context=replace(done.context, before_relayout=noted))
+
+    def _strong_again(self, earlier: BeforeStrong) -> Applied:
+        """Another number of replicas right behind one that kept samples: from the run before it."""
+        share = earlier.share * (earlier.n_replicas / self.replicas if self.strong else 1.0)
+        share = 1.0 if abs(share - 1) < SAME_COUNT else share
+        done = self._with_share(earlier.graph, earlier.context, share)
+        told = "of several --dp in a row the last counts, from the replicas before the first"
+        return replace(
+            done,
+            label=_replicas_label(earlier.n_replicas, self.replicas, keeps=self.strong),
+            assumptions=(told, *done.assumptions),
+            no_effect=None,
+        )
+
+    def _with_share(self, graph: TaskGraph, context: Context, share: float) -> Applied:
+        """The number of replicas, each with a share of the samples that it has."""
+        grown = replace_fields(self, strong=False)._weak(graph, context)
+        done = grown if share == 1 else self._shared(grown, share)
+        noted = BeforeStrong(
+            graph=graph,
+            context=context,
+            groups=self.groups,
+            n_replicas=self.replicas,
+            share=share,
+            changed=done.graph,
+        )
+        return replace(done, context=replace(done.context, before_strong=noted))
+
+    def _shared(self, grown: Applied, share: float) -> Applied:
         kept = relayout(
             grown.graph,
             grown.context,
-            lambda target: _with_samples(target, share),
+            lambda target: with_samples(target, share)[0],
             lambda *_: f"{grown.label}, the samples of a step stay",
         )
         return replace(
@@ -121,11 +176,6 @@ class Replicas(
         layout = layout_of(graph)
         alone = layout.replicas == 1 and not _unclear(graph, layout)
         return alone and self.groups is None
-
-    def _edit(self, target: RunShape) -> RunShape:
-        before = target.degrees.dp
-        changed = replace_fields(target, degrees=replace_fields(target.degrees, dp=self.replicas))
-        return _with_samples(changed, before / self.replicas) if self.strong else changed
 
     def _weak(self, graph: TaskGraph, context: Context) -> Applied:
         earlier = context.before_replicas
@@ -189,22 +239,51 @@ class Replicas(
         )
 
 
-def _with_samples(target: RunShape, share: float) -> RunShape:
+def with_samples(
+    target: RunShape, share: float, factors: tuple[float, float] = (1.0, 1.0)
+) -> tuple[RunShape, tuple[float, float]]:
     """Micro-batches of each replica for that share of its samples.
 
     As many fewer (or more) of them where that is a whole number, else smaller ones.
+
+    Args:
+        target: to be changed.
+        share: of its samples.
+        factors: on micro-batches and on samples that are in it from another number of replicas:
+            the share is of the batch without these, so that there and back leaves nothing.
+
+    Returns:
+        The target and the factors that are in it now.
     """
     batch = target.batch
-    count = batch.micro_batches * share
-    if count >= 1 and abs(count - round(count)) < SAME_COUNT:
-        return replace_fields(target, batch=replace_fields(batch, micro_batches=round(count)))
-    samples = (batch.samples or 1.0) * share
-    return replace_fields(target, batch=replace_fields(batch, samples=samples))
+    count, samples = batch.micro_batches / factors[0], (batch.samples or 1.0) / factors[1]
+    share *= factors[0] * factors[1]
+    if abs(count - round(count)) > SAME_COUNT:  # another what-if has set micro-batches since
+        count, samples = batch.micro_batches, batch.samples or 1.0
+        share /= factors[0] * factors[1]
+    if abs(share - 1) < SAME_COUNT:
+        same = batch.samples if factors[1] == 1 else samples
+        back = replace_fields(batch, micro_batches=round(count), samples=same)
+        return replace_fields(target, batch=back), (1.0, 1.0)
+    whole = count * share
+    if whole >= 1 - SAME_COUNT and abs(whole - round(whole)) < SAME_COUNT:
+        left, now = (share, 1.0), replace_fields(batch, micro_batches=round(whole), samples=samples)
+        if factors[1] == 1:
+            now = replace_fields(now, samples=batch.samples)
+    else:
+        now = replace_fields(batch, micro_batches=round(count), samples=samples * share)
+        left = (1.0, share)
+    return replace_fields(target, batch=now), left
+
+
+def _replicas_label(before: int, after: int, *, keeps: bool) -> str:
+    kept = ", the samples of a step stay" if keeps else ""
+    return f"data parallel {before} -> {after}{kept}"
 
 
 def _label(before: RunShape, after: RunShape) -> str:
-    kept = "" if before.batch == after.batch else ", the samples of a step stay"
-    return f"data parallel {before.degrees.dp} -> {after.degrees.dp}{kept}"
+    keeps = before.batch != after.batch
+    return _replicas_label(before.degrees.dp, after.degrees.dp, keeps=keeps)
 
 
 def _growth(graph: TaskGraph, layout: Layout, replicas: int) -> Growth:

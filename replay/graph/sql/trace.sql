@@ -22,6 +22,7 @@ SELECT
     t.has_shapes AS has_shapes,
     t.has_stacks AS has_stacks,
     t.has_sync_events AS has_sync_events,
+    COALESCE(TRY(JSON_EXTRACT_STRING(t.metadata, '$.synthetic.made_by')), '') AS made_by,
     d.name AS gpu,
     COALESCE(d.n_devices, 0) AS n_devices
 FROM store.trace AS t

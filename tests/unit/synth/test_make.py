@@ -7,6 +7,7 @@ import pytest
 from ingest.errors import ScenarioError
 from ingest.pipeline import IngestOptions, open_run
 from ingest.vocab import CollectiveKind
+from replay.calls.answered import analyse
 from replay.graph.arrays import TaskGraph
 from replay.graph.build import build
 from replay.graph.facts import GraphFacts
@@ -21,10 +22,12 @@ from whatif.models.shape import (
     Schedule,
 )
 from whatif.models.volumes import calls_per_step, volumes
+from whatif.scenario import Scenario
 from whatif.synth.calibrate import calibrated, step_ns
 from whatif.synth.document import MachineSaid, Measured, Wanted, load_wanted
 from whatif.synth.machine import site_of
 from whatif.synth.make import make
+from whatif.transforms.grad_accum import GradAccum
 
 MODEL = ModelShape(layers=4, hidden=2048, heads=16, kv_heads=4, ffn=5632, gated=True, vocab=32_000)
 MACHINE = MachineSaid(gpu="H100", net_gb_per_s=50)
@@ -50,6 +53,16 @@ def wanted(name: str, **more: object) -> Wanted:
     degrees, options = LAYOUTS[name]
     fields = {"model": MODEL, "machine": MACHINE, "batch": BATCH} | more
     return Wanted(degrees=degrees, options=options, **fields)  # type: ignore[arg-type]
+
+
+def test_nobody_takes_it_for_a_recording(tmp_path: Path) -> None:
+    make(wanted("one"), tmp_path)
+    told = analyse([tmp_path], options=IngestOptions(cache=False))
+    assert told.trace.made.startswith("made by replay synth, not recorded")
+    asked = Scenario(transforms=(GradAccum(micro_batches=8),))
+    with_what_if = analyse([tmp_path], asked, options=IngestOptions(cache=False))
+    assert with_what_if.prediction is not None
+    assert with_what_if.prediction.assumptions[0] == told.trace.made
 
 
 def read(folder: Path) -> tuple[TaskGraph, GraphFacts]:
@@ -117,7 +130,7 @@ def test_the_bubble_is_that_of_the_closed_form() -> None:
 
 
 def test_what_is_missing_is_told() -> None:
-    with pytest.raises(ScenarioError, match="sizes are not said"):
+    with pytest.raises(ScenarioError, match="layers, hidden, heads, vocab is not said"):
         step_ns(RunShape(batch=BATCH), site_of(MACHINE))
     far = RunShape(model=MODEL, degrees=Degrees(dp=16), batch=BATCH)
     with pytest.raises(ScenarioError, match="network is not said"):

@@ -20,6 +20,7 @@ from whatif.models.collectives import model
 from whatif.parallelism import Axis, layout_of
 from whatif.recorded import Recorded
 from whatif.scenario import Scenario
+from whatif.stacking import Changed, Stacking
 from whatif.study import Study, study
 from whatif.topology import spread
 from whatif.transforms.base import Applied, Context
@@ -538,3 +539,23 @@ def test_how_long_a_transfer_took_is_no_work_of_a_replica() -> None:
 def test_the_spread_of_one_replica_is_not_known() -> None:
     assert spread_ns(np.array([[1.0, 2.0]])) == 0
     assert spread_ns(np.array([[1.0, 5.0], [3.0, 5.0]])) == 1
+
+
+def test_replicas_that_keep_the_samples_of_a_step_and_back_are_the_recorded_run() -> None:
+    """Also of several in a row, and with one that keeps the batch of a replica between them."""
+    graph = data_parallel([WORK_NS, 1_100_000])
+    stacking = Stacking(graph)
+
+    def made(*numbers: Replicas) -> Changed:
+        return stacking.made(Scenario(transforms=numbers))
+
+    strong = {number: Replicas(replicas=number, strong=True) for number in (2, 4, 8)}
+    assert made(strong[4]).graph is not graph
+    assert made(strong[4], strong[2]).graph is graph
+    assert made(strong[8], strong[4], strong[2]).graph is graph
+    assert made(strong[4], strong[2]).context.samples_factor == 1
+    wide = made(strong[4], Replicas(replicas=8))
+    assert wide.context.samples_factor == pytest.approx(2)
+    assert made(strong[4], Replicas(replicas=8), strong[4]).context.samples_factor == pytest.approx(
+        2
+    )

@@ -10,7 +10,7 @@ from whatif.models.pipeline.costs import bubble_frac
 from whatif.models.pipeline.orders import turns
 from whatif.models.pipeline.partition import partition
 from whatif.models.pipeline.terms import PassTimes, Pipeline, pipeline_of
-from whatif.models.shape import SHARDS_PARAMETERS
+from whatif.models.shape import SHARDS_GRADIENTS
 from whatif.tape.assemble import original
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.relayout.agreement import standing_in
@@ -21,6 +21,7 @@ from whatif.transforms.relayout.passes import recorded_passes
 from whatif.transforms.relayout.structure import same_structure
 from whatif.transforms.relayout.turned import Turning
 from whatif.transforms.relayout.writer import Plan, program_of
+from whatif.transforms.words import counted
 
 Told = tuple[str, ...]
 
@@ -136,7 +137,7 @@ def _told(ask: Ask, plan: Plan, missing: int) -> Told:
         lines += [_schedule_told(ask, plan.pipeline), *plan.messages.told]
     before, after = ask.before.batch.micro_batches, ask.target.batch.micro_batches
     if after > before:
-        each = ask.before.degrees.zero == SHARDS_PARAMETERS
+        each = ask.target.degrees.zero >= SHARDS_GRADIENTS
         lines.append(
             f"micro-batches beyond the {before} recorded are copies of these; gradients are "
             f"exchanged {'by each of them' if each else 'after the last one'}"
@@ -151,7 +152,8 @@ def _schedule_told(ask: Ask, pipeline: Pipeline) -> str:
     habit = "" if asked is pipeline.kind else ", by habit (--schedule chooses)"
     thirds = PassTimes(forward=1, backward_input=1, backward_weight=1)
     return (
-        f"{pipeline.stages} stages, {pipeline.micro_batches:,} micro-batches, schedule "
+        f"{counted(pipeline.stages, 'stage')}, "
+        f"{counted(pipeline.micro_batches, 'micro-batch', 'micro-batches')}, schedule "
         f"{pipeline.kind}{habit}: of equal stages the bubble is "
         f"{bubble_frac(pipeline, thirds):.0%} of the work"
     )

@@ -9,12 +9,16 @@ from ingest.vocab import TaskKind
 from replay.graph.arrays import Bool, TaskGraph
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels, Part, Place
+from whatif.models.dividing import splits
 from whatif.models.pipeline.terms import check, pipeline_of
-from whatif.models.shape import SHARDS_PARAMETERS, Degrees, RunShape
+from whatif.models.shape import SHARDS_PARAMETERS, Batch, ModelShape, RunShape, Schedule
+from whatif.models.transformer.parameters import is_as_dense
 from whatif.transforms.relayout.structure import canonical
 
 LEAST_KNOWN_FRAC = 0.5
 """Of the time of the work: of a run of which less is understood nothing is said about layouts."""
+MOST_TASKS = 10_000_000
+"""Of a graph that is made: about a minute of work, and gigabytes."""
 MORE = (
     "a trace with record_shapes=True and with_modules=True tells more, or --describe FILE says it "
     "by hand (`replay describe` shows what was found)"
@@ -53,8 +57,23 @@ def refuse(graph: TaskGraph, described: Described, target: RunShape) -> tuple[st
     _refuse_other_world(described)
     _refuse_unknown(graph, described.labels, before, after)
     _refuse_indivisible(before, after)
+    _refuse_parts_of_samples(described.shape.batch, target.batch)
+    _refuse_one_chunk(target)
     check(pipeline_of(target))
+    _refuse_large(graph, before, after)
     return tuple(_unusual(after)) + described.doubts
+
+
+def _refuse_large(graph: TaskGraph, before: RunShape, after: RunShape) -> None:
+    """What grows are layers and micro-batches; stages share the layers, other ranks are folded."""
+    longer = (after.model.layers or 1) / (before.model.layers or 1)
+    oftener = after.batch.micro_batches / before.batch.micro_batches
+    n_tasks = graph.n_tasks * max(longer, 1.0) * max(oftener, 1.0)
+    if n_tasks > max(MOST_TASKS, graph.n_tasks):
+        raise ScenarioError(
+            f"about {n_tasks:,.0f} tasks, from {graph.n_tasks:,}; at most {MOST_TASKS:,} are made",
+            hint="fewer layers or micro-batches, or a trace of fewer steps and ranks",
+        )
 
 
 def _differs(one: Callable[[RunShape], object], before: RunShape, after: RunShape) -> bool:
@@ -130,45 +149,64 @@ def _frac(graph: TaskGraph, part: Bool, whole: Bool) -> float:
 
 def _refuse_indivisible(before: RunShape, after: RunShape) -> None:
     """Of what changes; the recorded layout was possible."""
-    model, degrees, batch = after.model, after.degrees, after.batch
-    old = before.degrees
-    for what, whole, over, was, name in (
-        ("attention heads", model.heads, degrees.tp, old.tp, "tensor-parallel ranks"),
-        ("tokens of a sample", batch.sequence, degrees.cp, old.cp, "context-parallel ranks"),
-        ("experts", model.experts, degrees.ep, old.ep, "expert-parallel ranks"),
-    ):
-        if over != was and whole is not None and whole % over:
-            near = max(n for n in range(1, over + 1) if whole % n == 0)
-            raise ScenarioError(
-                f"{whole:,} {what} do not divide over {over:,} {name}", hint=f"{near} do"
-            )
-    if degrees.ep not in (old.ep, 1):
+    if after.degrees.ep not in (before.degrees.ep, 1):
         _refuse_experts(after)
-    if degrees.shard is not None and degrees.dp % degrees.shard:
+    for was, split in zip(splits(before), splits(after), strict=True):
+        if not split.fits and (was.whole, was.over) != (split.whole, split.over):
+            raise split.error()
+
+
+def _refuse_parts_of_samples(was: Batch, now: Batch) -> None:
+    """Micro-batches of whole samples are cut into such."""
+    if was.micro_batches == now.micro_batches or was.samples is None or now.samples is None:
+        return
+    if _is_whole(was.samples) and not _is_whole(now.samples):
+        all_of_them = now.samples * now.micro_batches
         raise ScenarioError(
-            f"{degrees.dp} replicas do not divide into groups of {degrees.shard} that share state",
-            hint="--zero 3:N with N a divisor of the replicas",
+            f"{now.micro_batches:,} micro-batches do not divide the {all_of_them:g} sample"
+            f"{'' if all_of_them == 1 else 's'} of a replica in a step",
+            hint=f"--grad-accum {now.micro_batches} keeps the size of each, --batch-scale "
+            f"{now.micro_batches} beside it the number of samples that each needs",
         )
+
+
+def _is_whole(samples: float) -> bool:
+    return abs(samples - round(samples)) < SAME_SAMPLES and round(samples) > 0
+
+
+SAME_SAMPLES = 1e-9
+
+
+def _refuse_one_chunk(target: RunShape) -> None:
+    """Interleaving takes several chunks of layers per stage."""
+    degrees, layers = target.degrees, target.model.layers
+    if target.options.schedule is not Schedule.INTERLEAVED or degrees.pp == 1:
+        return
+    if degrees.virtual_stages == 1:
+        of_stage = 0 if layers is None or layers % degrees.pp else layers // degrees.pp
+        fits = [chunks for chunks in range(2, of_stage + 1) if of_stage % chunks == 0]
+        chunks = fits[0] if fits else 2
+        raise ScenarioError(
+            f"interleaved over {degrees.pp} stages of one chunk of layers each is 1f1b",
+            hint=f"add --virtual-stages {chunks}"
+            + (f": {layers} layers divide over {degrees.pp} x {chunks}" if fits else ""),
+        )
+
+
+def no_experts(model: ModelShape) -> ScenarioError:
+    """Of a run in whose layers none were found."""
+    fact = "no experts were found in the layers of this run"
+    if is_as_dense(model):
+        return ScenarioError(
+            f"{fact}, and it has as many parameters as without",
+            hint="a what-if puts none in: a run that has some tells, or `replay synth` makes one",
+        )
+    return ScenarioError(fact, hint="--describe FILE with model: {experts: N, top_k: K} says them")
 
 
 def _refuse_experts(after: RunShape) -> None:
-    degrees = after.degrees
     if after.model.experts is None:
-        raise ScenarioError(
-            "no experts were found in the layers of this run",
-            hint="--describe FILE with model: {experts: N, top_k: K} says them",
-        )
-    if _spread(degrees) % degrees.ep:
-        raise ScenarioError(
-            f"experts over {degrees.ep} ranks: data, context and tensor ranks together are "
-            f"{_spread(degrees)}",
-            hint="a divisor of these",
-        )
-
-
-def _spread(degrees: Degrees) -> int:
-    """Ranks of a stage, over which experts may lie."""
-    return degrees.dp * degrees.cp * degrees.tp
+        raise no_experts(after.model)
 
 
 def _unusual(after: RunShape) -> Iterator[str]:

@@ -15,7 +15,7 @@ from replay.graph.hosts import computes_on_hosts, host_tasks
 from whatif.description.labels import Part, Pass, Place
 from whatif.models.pipeline.terms import pipeline_of
 from whatif.models.places import BACKWARDS
-from whatif.models.shape import SHARDS_PARAMETERS, Recompute, Schedule
+from whatif.models.shape import SHARDS_GRADIENTS, SHARDS_PARAMETERS, Recompute, Schedule
 from whatif.parallelism import REPLICATED, Axis, layout_of
 from whatif.tape.insert import without
 from whatif.tape.segments import Program, Tape
@@ -114,7 +114,7 @@ def _superfluous(tape: Tape, ask: Ask) -> Bool:
     direction, micro_batch = _of_calls(tape)
     of_state = _reductions(tape.graph) & np.isin(direction, BACKWARDS)
     count = ask.target.batch.micro_batches
-    if ask.before.batch.micro_batches == 1 < count and ask.before.degrees.zero < SHARDS_PARAMETERS:
+    if ask.before.batch.micro_batches == 1 < count and ask.target.degrees.zero < SHARDS_GRADIENTS:
         ends = [count - 1]
         if pipeline_of(ask.target).kind is Schedule.DUALPIPE:
             ends.append(count // 2 - 1)

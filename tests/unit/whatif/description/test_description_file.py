@@ -35,6 +35,18 @@ def test_a_description_that_was_printed_reads_back_as_the_same_shape(tmp_path: P
     assert said_over(RunShape(), said(text, tmp_path), "run.yaml") == SHAPE
 
 
+def test_guesses_and_usual_values_are_not_said(tmp_path: Path) -> None:
+    why = Finding(what="options.schedule", value="1f1b", sure=Sure.GUESSED, evidence="by habit")
+    written = description_text(SHAPE, [why])
+    assert "  # guessed: by habit\n  # schedule: 1f1b\n" in written
+    assert "  # tied: false  # usual: the trace does not tell\n" in written
+    read = said(written, tmp_path)
+    assert "options" not in read or read["options"] == {"recompute": "none"}
+    assert read["degrees"] == {
+        "tp": 4, "sp": True, "cp": 1, "pp": 2, "dp": 8, "zero": 1, "ep": 1,
+    }  # fmt: skip
+
+
 def test_one_field_is_overruled_and_the_others_stay(tmp_path: Path) -> None:
     over = said_over(SHAPE, said("degrees: {zero: 3}\nmodel:\n", tmp_path), "run.yaml")
     assert over.degrees == Degrees(tp=4, sp=True, pp=2, dp=8, zero=3)

@@ -21,9 +21,10 @@ from whatif.models.shape import (
     RunShape,
     Schedule,
 )
+from whatif.plan.front import front_of, pareto
 from whatif.plan.passes import Levels, Times, stride_of
 from whatif.plan.score import computation_ns, losses_of
-from whatif.plan.search import Scored, ideal_of, pareto
+from whatif.plan.search import Scored, ideal_of
 
 MODEL = ModelShape(layers=8, hidden=4096, heads=32, ffn=16384, vocab=32000)
 H100 = require("H100 SXM5 80 GB")
@@ -156,3 +157,17 @@ def test_the_front_has_what_nothing_beats_in_all_three() -> None:
     fast, small, few = scored(1.0, 8, 9.0), scored(2.0, 8, 3.0), scored(4.0, 4, 9.0)
     beaten, tied = scored(3.0, 8, 4.0), scored(1.0, 8, 9.0)
     assert pareto([beaten, few, small, fast, tied]) == [fast, small, few]
+
+
+def test_the_front_counts_replays_and_judges_none_of_them_by_the_closed_form() -> None:
+    fast, slow = scored(2.0, 8, 9.0), scored(3.0, 8, 5.0)
+    hope, apart, alike = scored(1.0, 8, 5.0), scored(2.9, 4, 9.0), scored(1.9, 8, 9.0)
+    front = front_of([hope, alike, fast, apart, slow], [(fast, 4.0), (slow, 9.0)])
+    told = [(one.scored, one.step_ns, one.is_replayed) for one in front]
+    usual = (2.0 + 3.0) / 2
+    assert told == [
+        (hope, 1.0 * usual, False),
+        (fast, 4.0, True),
+        (apart, 2.9 * usual, False),
+        (slow, 9.0, True),
+    ]

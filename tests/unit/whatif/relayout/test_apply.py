@@ -9,16 +9,17 @@ from replay.graph.arrays import TaskGraph
 from replay.results.metrics import step_times
 from tests.layered import Layered, described
 from whatif.description.described import Described
-from whatif.models.shape import Recompute, Schedule
+from whatif.models.shape import Batch, Recompute, RunShape, Schedule
 from whatif.scenario import Scenario
 from whatif.stacking import Changed, Stacking
+from whatif.transforms.batch_scale import BatchScale
 from whatif.transforms.grad_accum import GradAccum
 from whatif.transforms.layers import Layers
 from whatif.transforms.micro_batches import MicroBatches
 from whatif.transforms.pp import PipelineParallel
 from whatif.transforms.recompute import Recomputation
 from whatif.transforms.registry import Transform
-from whatif.transforms.replicas import Replicas
+from whatif.transforms.replicas import Replicas, with_samples
 from whatif.transforms.scale import Scale
 from whatif.transforms.schedule import PipelineSchedule
 from whatif.transforms.virtual_stages import VirtualStages
@@ -126,8 +127,8 @@ def test_a_layout_of_other_tasks_than_were_made_is_refused(stacking: Stacking) -
 def test_samples_of_a_step_follow_the_batch(stacking: Stacking) -> None:
     changed = _made(stacking, GradAccum(micro_batches=4))
     assert changed.context.samples_factor == 4
-    changed = _made(stacking, MicroBatches(count=4))
-    assert changed.context.samples_factor == 1
+    changed = _made(stacking, BatchScale(factor=4), MicroBatches(count=4))
+    assert changed.context.samples_factor == 4
 
 
 def test_a_number_of_replicas_stands_in_any_order_too(stacking: Stacking) -> None:
@@ -145,3 +146,31 @@ def test_a_number_of_replicas_is_only_noted_before_another_what_if_about_the_lay
     noted = alone.by(Replicas(replicas=1), relayout_follows=True)
     assert noted.graph is alone.graph
     assert noted.context.before_relayout is not None
+
+
+def test_replicas_that_keep_the_samples_of_a_step_leave_nothing_there_and_back(
+    stacking: Stacking,
+) -> None:
+    """Of one micro-batch a replica computes half of the samples, and all of them again."""
+    alone = _made(stacking)
+    there = alone.by(Replicas(replicas=2, strong=True), relayout_follows=True)
+    assert there.context.before_relayout is not None
+    assert there.context.before_relayout.target.batch.samples == 0.5
+    there = there.by(Replicas(replicas=6, strong=True), relayout_follows=True)
+    assert there.by(Replicas(replicas=1, strong=True)).graph is alone.graph
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 4, 6])
+@pytest.mark.parametrize("numbers", [(2, 1), (3, 1), (4, 2, 1), (2, 6, 4, 1), (8, 3, 1)])
+def test_a_share_of_the_samples_and_its_inverse_are_the_same_batch(
+    numbers: tuple[int, ...], micro_batches: int
+) -> None:
+    start = RunShape(batch=Batch(micro_batches=micro_batches, samples=2.0))
+    target, factors, before = start, (1.0, 1.0), 1
+    for replicas in numbers:
+        target, factors = with_samples(target, before / replicas, factors)
+        done = replicas * target.batch.micro_batches * (target.batch.samples or 0)
+        assert done == pytest.approx(micro_batches * 2)
+        before = replicas
+    assert target == start
+    assert factors == (1, 1)

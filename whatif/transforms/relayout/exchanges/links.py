@@ -181,7 +181,13 @@ def _hosts_told(context: Context) -> tuple[str, ...]:
 
 
 def _calibration(graph: TaskGraph, context: Context) -> tuple[float, float]:
-    """Recorded times of large calls over the model's, inside a node and between nodes."""
+    """Recorded times of large calls over the model's, inside a node and between nodes.
+
+    By the model on the links that they were measured on, whatever links what-ifs have put in since.
+    """
+    anchor = context.anchor
+    fabric = context.links if anchor is None else anchor.fabric
+    places = context.places if anchor is None else anchor.topology
     calls = graph.collectives
     number = np.flatnonzero(
         ~calls.on_host & ~incomplete(calls) & (calls.size_bytes >= LEAST_TELLING_BYTES)
@@ -189,8 +195,8 @@ def _calibration(graph: TaskGraph, context: Context) -> tuple[float, float]:
     number = number[calls.transfer_ns[number] > 0]
     if not len(number):
         return 1.0, 1.0
-    model_ns = model.model_ns(calls_of(graph, context.places, number), context.links)
-    nodes = spread(graph, context.places).domains[number]
+    model_ns = model.model_ns(calls_of(graph, places, number), fabric)
+    nodes = spread(graph, places).domains[number]
     factors = []
     for mine in (nodes == 1, nodes > 1):
         rows = mine & np.isfinite(model_ns) & (model_ns > 0)
