@@ -8,6 +8,7 @@ from msgspec import structs
 
 from replay.graph.arrays import TaskGraph
 from whatif.description.agreement import agreed
+from whatif.description.contradictions import Measured, refuse_overruled
 from whatif.description.degrees import degrees_of
 from whatif.description.described import Described, Finding, Sure
 from whatif.description.elements import elements_of, is_tied, parameters_of
@@ -71,6 +72,8 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         layers_seen=seen,
         counted=found.model.parameters if found.model.experts is None else None,
     )
+    ranks = (labelled.rank_layers, stage_of_rank, shape.degrees.pp)
+    refuse_overruled(shape, found, said, place, Measured.of(graph, labelled.labels, *ranks))
     whole = whole_model(graph, labelled.labels, stage_of_rank, stage_layers)
     layers = _layers_told(found, labelled)
     told = (kind_finding, *degrees.findings, *findings, *layers, *labelled.findings)
