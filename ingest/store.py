@@ -33,7 +33,7 @@ VIEW_FILES = tuple(sorted(SQL.glob("0[2-9]*.sql")))
 """Public views and macros, in the order in which they build on one another."""
 RESULTS_FILE = SQL / "070_results.sql"
 """Tables that a replay fills, with the views on them."""
-SCHEMA_VERSION = "10"
+SCHEMA_VERSION = "11"
 ROW_GROUP = 122_880
 """Rows that DuckDB packs together: whoever writes much writes multiples of it, since row groups
 that are not full are written again later."""

@@ -30,6 +30,7 @@ from whatif.transforms.jitter import Jitter
 HIDDEN = "all transfers are hidden behind other work: no collective is on the critical path"
 OFF_PATH = "nothing that changed is on the critical path"
 NOTHING_VARIES = "one rank and fewer than three steps show no variation"
+AS_RECORDED_AGAIN = "all what-ifs together leave the run as it was recorded"
 ANOTHER_PATH = "another chain of work takes as long"
 HARDLY_FRAC = 0.0005
 """A step that changes by less is as it was: two decimals of its milliseconds hardly show it."""
@@ -367,6 +368,8 @@ def _touched(graph: TaskGraph, changed: TaskGraph) -> Bool:
 
 def why_unmoved(graph: TaskGraph, changed: TaskGraph, baseline: Baseline) -> str:
     """Why a graph that was changed takes the same step."""
+    if changed is graph:
+        return AS_RECORDED_AGAIN
     before = graph.tasks
     touched = _touched(graph, changed)
     if touched[baseline.path.task].any():

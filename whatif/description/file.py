@@ -12,6 +12,7 @@ from ingest.errors import ScenarioError
 from whatif.description.described import Finding, Sure
 from whatif.documents import as_struct, read_yaml
 from whatif.models.shape import Degrees, RunShape
+from whatif.models.transformer.parameters import contradicts_experts
 
 Said = dict[str, Any]
 """The fields that were written, nested as in `RunShape`."""
@@ -61,7 +62,13 @@ def said_over(shape: RunShape, said: Said | None, place: str) -> RunShape:
 
 
 def refuse_contradictions(
-    shape: RunShape, said: Said | None, place: str, *, world_size: int, layers_seen: int
+    shape: RunShape,
+    said: Said | None,
+    place: str,
+    *,
+    world_size: int,
+    layers_seen: int,
+    counted: int | None = None,
 ) -> None:
     """Refuse what the run shows to be otherwise.
 
@@ -71,9 +78,11 @@ def refuse_contradictions(
         place: of the description, for the message.
         world_size: ranks of the run.
         layers_seen: layers that were told apart in its files; 0 where none were.
+        counted: parameters by the gradients of the run; None: not known, or there are experts.
 
     Raises:
-        ScenarioError: the degrees make another number of ranks, or there are more layers to see.
+        ScenarioError: the degrees make another number of ranks, there are more layers to see, or
+            fewer parameters than experts have.
     """
     degrees = shape.degrees
     if (said or {}).get("degrees") and degrees.world != world_size:
@@ -81,6 +90,12 @@ def refuse_contradictions(
             f"{place}, at `$.degrees`: {_product(degrees)} = {degrees.world:,} ranks, but the run "
             f"has {world_size:,}",
             hint="tp x cp x pp x dp is the number of ranks; say all that the trace misreads",
+        )
+    if counted is not None and contradicts_experts(shape.model, counted):
+        raise ScenarioError(
+            f"{place}, at `$.model.experts`: {shape.model.experts:,}, but the run reduces "
+            f"{counted:,} gradients, as many as a model without experts has",
+            hint="a what-if puts none in: a run that has some tells, or `replay synth` makes one",
         )
     layers = shape.model.layers
     if (said or {}).get("model", {}).get("layers") and layers and layers_seen > layers:

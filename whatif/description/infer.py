@@ -8,6 +8,7 @@ from msgspec import structs
 
 from replay.graph.arrays import TaskGraph
 from whatif.description.agreement import agreed
+from whatif.description.contradictions import Measured, refuse_overruled
 from whatif.description.degrees import degrees_of
 from whatif.description.described import Described, Finding, Sure
 from whatif.description.elements import elements_of, is_tied, parameters_of
@@ -63,7 +64,16 @@ def describe(graph: TaskGraph, said: Said | None = None, place: str = THE_FILE) 
         labelled.rank_layers, stage_of_rank, shape.degrees, shape.model.layers
     )
     seen = sum(map(len, stage_layers)) if any(labelled.rank_layers.values()) else 0
-    refuse_contradictions(shape, said, place, world_size=layout.world_size, layers_seen=seen)
+    refuse_contradictions(
+        shape,
+        said,
+        place,
+        world_size=layout.world_size,
+        layers_seen=seen,
+        counted=found.model.parameters if found.model.experts is None else None,
+    )
+    ranks = (labelled.rank_layers, stage_of_rank, shape.degrees.pp)
+    refuse_overruled(shape, found, said, place, Measured.of(graph, labelled.labels, *ranks))
     whole = whole_model(graph, labelled.labels, stage_of_rank, stage_layers)
     layers = _layers_told(found, labelled)
     told = (kind_finding, *degrees.findings, *findings, *layers, *labelled.findings)
@@ -142,7 +152,7 @@ def _shape(
     count, told, doubts = micro_batches_of(
         labelled.micro_batches, forwards, alternations(graph) if graph.steps_recorded else {}
     )
-    model, told_model = _model(graph, layout, labelled, degrees)
+    model, told_model = _model(graph, layout, labelled, degrees, count)
     elements, told_elements = elements_of(graph, layout)
     schedule = pipe.schedule
     findings = [told, *told_model, *told_elements]
@@ -197,7 +207,7 @@ def _layers_told(found: RunShape, labelled: Labelled) -> tuple[Finding, ...]:
 
 
 def _model(
-    graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees
+    graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees, micro_batches: int
 ) -> tuple[ModelShape, tuple[Finding, ...]]:
     """The model as labelled, its parameters by the gradients where these tell them.
 
@@ -208,7 +218,7 @@ def _model(
     spread = degrees.ep > 1 and model.experts is not None and model.expert_ffn is not None
     if model.parameters is not None or spread:
         return model, ()
-    count, findings = parameters_of(graph, layout, degrees)
+    count, findings = parameters_of(graph, layout, degrees, micro_batches)
     counted = structs.replace(model, parameters=count)
     if not is_tied(counted):
         return counted, findings
@@ -218,7 +228,8 @@ def _model(
 
 
 def _finding(what: str, value: object, sure: Sure, evidence: str) -> Finding:
-    return Finding(what=what, value=str(value), sure=sure, evidence=evidence)
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    return Finding(what=what, value=shown, sure=sure, evidence=evidence)
 
 
 def _with_said(

@@ -59,5 +59,6 @@ def _by_what_lacks(graph: TaskGraph) -> _Told | None:
     return (
         Kind.INFERENCE,
         Sure.GUESSED,
-        f"{int(kernels.sum()):,} kernels, none of backward or an optimizer",
+        f"{int(kernels.sum()):,} kernels, none of backward or an optimizer (training of which the "
+        "forward alone is in the files would look the same)",
     )

@@ -25,6 +25,8 @@ class Context:
     """What is said of the recorded machine; no transform changes it."""
     device: Accelerator | None = None
     """The accelerator; None where it is not known, and before `machine.known` has looked."""
+    first_device: Accelerator | None = None
+    """The accelerator of the recording; None as for `device`."""
     fabric: Fabric | None = None
     """Links of one accelerator; None before `machine.known` has looked."""
     topology: Topology | None = None

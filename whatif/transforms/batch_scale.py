@@ -43,4 +43,4 @@ class BatchScale(
         return replace(target, batch=replace(target.batch, samples=samples))
 
     def _label(self, _: RunShape, __: RunShape) -> str:
-        return f"micro-batches x{self.factor:g}"
+        return f"samples of a micro-batch x{self.factor:g}"

@@ -3,11 +3,12 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import ScenarioError, UsageError
+from ingest.errors import UsageError
 from replay.graph.arrays import TaskGraph
 from whatif.models.shape import MOST_FACTOR, RunShape
 from whatif.transforms.base import Applied, Context
 from whatif.transforms.relayout.apply import relayout
+from whatif.transforms.relayout.refuse import no_experts
 
 
 class Imbalance(
@@ -78,7 +79,4 @@ class Capacity(
 
 def _need_experts(target: RunShape) -> None:
     if target.model.experts is None:
-        raise ScenarioError(
-            "no experts were found in the layers of this run",
-            hint="--describe FILE with model: {experts: N, top_k: K} says them",
-        )
+        raise no_experts(target.model)

@@ -90,7 +90,7 @@ def known(graph: TaskGraph, context: Context) -> Context:
     fabric = _fabric(device, recorded)
     if said is not None:
         fabric = _joined_by(said, fabric, topology, world_size(graph))
-    return replace(context, device=device, topology=topology, fabric=fabric)
+    return replace(context, device=device, first_device=device, topology=topology, fabric=fabric)
 
 
 def recorded_device(graph: TaskGraph, recorded: Recorded) -> Accelerator | None:

@@ -2,6 +2,12 @@
 
 from ingest.units import BytesPerSecond, Rate
 
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """`1 stage`, `2 stages`."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 

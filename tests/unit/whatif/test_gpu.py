@@ -134,6 +134,13 @@ def test_a_later_link_overrides_its_own() -> None:
     )
 
 
+def test_the_device_of_the_recording_stays_known_on_another_one() -> None:
+    there = apply(one_gpu(), Gpu(name="B200")).context
+    assert there.device is not None
+    assert there.first_device is not None
+    assert there.device.name != there.first_device.name
+
+
 def test_there_and_back_leaves_nothing_behind() -> None:
     graph = with_work(data_parallel(size_bytes=1 << 30))
     there = apply(graph, Gpu(name="B200"))

@@ -130,7 +130,7 @@ def check(pipeline: Pipeline) -> None:
         raise ScenarioError(
             f"{micro_batches:,} micro-batches do not divide by {stages} stages, as the interleaved "
             "schedule needs",
-            hint=f"add --grad-accum {more} or --micro-batches {more}",
+            hint=f"add --grad-accum {more}",
         )
     if pipeline.kind is not Schedule.DUALPIPE:
         return
@@ -141,7 +141,7 @@ def check(pipeline: Pipeline) -> None:
         )
     if micro_batches % 2 or micro_batches < 2 * stages:
         raise ScenarioError(
-            f"DualPipe of {stages} stages with {micro_batches:,} micro-batches: it needs an even "
-            f"number, {2 * stages} or more",
-            hint=f"add --grad-accum {2 * stages} or --micro-batches {2 * stages}",
+            f"DualPipe of {stages} stages needs an even number of micro-batches, {2 * stages} or "
+            f"more: there {'is' if micro_batches == 1 else 'are'} {micro_batches:,}",
+            hint=f"add --grad-accum {2 * stages}",
         )

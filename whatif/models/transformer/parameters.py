@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from whatif.models.shape import ModelShape, RunShape
 from whatif.models.transformer.dims import expert_tensor, head_dim, is_known, required
 
@@ -68,6 +70,30 @@ def layers_with_experts(model: ModelShape) -> int:
     """How many layers have experts."""
     layers = int(required(model.layers, "layers"))
     return 0 if model.experts is None else max(layers - model.dense_layers, 0)
+
+
+NEAR_DENSE_FRAC = 0.05
+"""Norms, biases and tables that the formula does not know."""
+
+
+def is_as_dense(model: ModelShape) -> bool:
+    """As many parameters were counted as the model has by formula without experts."""
+    if model.parameters is None or not is_known(model):
+        return False
+    dense = replace(model, experts=None, dense_layers=0, shared_experts=0)
+    return _is_near(model.parameters, dense)
+
+
+def contradicts_experts(model: ModelShape, counted: int) -> bool:
+    """As many parameters were counted as without the experts that it is said to have."""
+    if model.experts is None or not is_known(model):
+        return False
+    return is_as_dense(replace(model, parameters=counted)) and not _is_near(counted, model)
+
+
+def _is_near(counted: int, model: ModelShape) -> bool:
+    by_formula = [model_parameters(replace(model, tied=tied)).total for tied in (False, True)]
+    return any(abs(counted / whole - 1) < NEAR_DENSE_FRAC for whole in by_formula)
 
 
 def model_parameters(model: ModelShape) -> Held:

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec.structs import replace as edited
 
 from ingest.errors import ScenarioError
+from ingest.vocab import CollectiveKind
 from replay.graph.arrays import Bool, Int64
 from whatif.models import gloo
 from whatif.models.collectives import model
@@ -154,11 +155,12 @@ def _come_told(additions: tuple[Insertions, ...]) -> tuple[str, ...]:
         if len(addition.after):
             each = round(float(addition.size_bytes.mean()))
             where = "beside the computation" if addition.beside else "in its way"
-            key = (addition.name, each, addition.group.size, where)
+            kind = CollectiveKind(addition.kind).name.lower().replace("_", "-")
+            key = (f"{kind}s ({addition.name.split()[0]})", each, addition.group.size, where)
             ms = float(addition.transfer_ns.mean()) / _MEGA
             found.setdefault(key, []).append((len(np.unique(addition.key)), ms))
     return tuple(
-        f"new: {sum(count for count, _ in alike):,} {name}s of {size / _MEGA:,.3g} MB among "
+        f"new: {sum(count for count, _ in alike):,} {name} of {size / _MEGA:,.3g} MB among "
         f"{members}, {alike[0][1]:,.3g} ms each by the model, {where}"
         for (name, size, members, where), alike in found.items()
     )

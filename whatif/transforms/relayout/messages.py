@@ -23,7 +23,7 @@ from whatif.transforms.host_transfers import moving_ns
 from whatif.transforms.relayout.parts import Ask
 
 PAIRED = (CollectiveKind.SEND, CollectiveKind.RECV, CollectiveKind.SEND_RECV)
-KB = 1e3
+KB, MB = 1e3, 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,14 @@ def messages_of(graph: TaskGraph, ask: Ask) -> Messages:
         size_bytes=size,
         inside_ns=inside,
         across_ns=across,
-        told=(f"messages between stages: {size / KB:,.0f} kB each, {told}",),
+        told=(f"messages between stages: {_size(size)} each, {told}",),
     )
+
+
+def _size(size_bytes: float) -> str:
+    if size_bytes < MB:
+        return f"{size_bytes / KB:,.3g} kB"
+    return f"{size_bytes / MB:,.4g} MB"
 
 
 def without_messages(tape: Tape, ask: Ask) -> Tape:

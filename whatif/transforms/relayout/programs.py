@@ -21,6 +21,7 @@ from whatif.transforms.relayout.passes import recorded_passes
 from whatif.transforms.relayout.structure import same_structure
 from whatif.transforms.relayout.turned import Turning
 from whatif.transforms.relayout.writer import Plan, program_of
+from whatif.transforms.words import counted
 
 Told = tuple[str, ...]
 
@@ -151,7 +152,8 @@ def _schedule_told(ask: Ask, pipeline: Pipeline) -> str:
     habit = "" if asked is pipeline.kind else ", by habit (--schedule chooses)"
     thirds = PassTimes(forward=1, backward_input=1, backward_weight=1)
     return (
-        f"{pipeline.stages} stages, {pipeline.micro_batches:,} micro-batches, schedule "
+        f"{counted(pipeline.stages, 'stage')}, "
+        f"{counted(pipeline.micro_batches, 'micro-batch', 'micro-batches')}, schedule "
         f"{pipeline.kind}{habit}: of equal stages the bubble is "
         f"{bubble_frac(pipeline, thirds):.0%} of the work"
     )

@@ -13,7 +13,6 @@ from whatif.tape.assemble import assemble
 from whatif.tape.cut import cut
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.base import Context
-from whatif.transforms.machine import recorded_device
 from whatif.transforms.relayout.communication import recommunicated
 from whatif.transforms.relayout.coverage import coverage
 from whatif.transforms.relayout.exchanges.tied import with_tied_sums
@@ -61,7 +60,7 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
     tied = with_tied_sums(graph, settled(made.tape, programs, ask), programs, ask)
     done = tied.tape
     rests_on = coverage(graph, done.graph)
-    memory = judged(ask, graph.work, recorded_device(graph, ask.context.recorded))
+    memory = judged(ask, graph.work, context.first_device)
     return Rebuilt(
         graph=_with_peak(done.graph, memory),
         described=_described(done, programs, ask),

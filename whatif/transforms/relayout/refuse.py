@@ -11,7 +11,8 @@ from whatif.description.described import Described, Kind
 from whatif.description.labels import Labels, Part, Place
 from whatif.models.dividing import splits
 from whatif.models.pipeline.terms import check, pipeline_of
-from whatif.models.shape import SHARDS_PARAMETERS, RunShape
+from whatif.models.shape import SHARDS_PARAMETERS, Batch, ModelShape, RunShape, Schedule
+from whatif.models.transformer.parameters import is_as_dense
 from whatif.transforms.relayout.structure import canonical
 
 LEAST_KNOWN_FRAC = 0.5
@@ -56,6 +57,8 @@ def refuse(graph: TaskGraph, described: Described, target: RunShape) -> tuple[st
     _refuse_other_world(described)
     _refuse_unknown(graph, described.labels, before, after)
     _refuse_indivisible(before, after)
+    _refuse_parts_of_samples(described.shape.batch, target.batch)
+    _refuse_one_chunk(target)
     check(pipeline_of(target))
     _refuse_large(graph, before, after)
     return tuple(_unusual(after)) + described.doubts
@@ -153,12 +156,57 @@ def _refuse_indivisible(before: RunShape, after: RunShape) -> None:
             raise split.error()
 
 
+def _refuse_parts_of_samples(was: Batch, now: Batch) -> None:
+    """Micro-batches of whole samples are cut into such."""
+    if was.micro_batches == now.micro_batches or was.samples is None or now.samples is None:
+        return
+    if _is_whole(was.samples) and not _is_whole(now.samples):
+        all_of_them = now.samples * now.micro_batches
+        raise ScenarioError(
+            f"{now.micro_batches:,} micro-batches do not divide the {all_of_them:g} sample"
+            f"{'' if all_of_them == 1 else 's'} of a replica in a step",
+            hint=f"--grad-accum {now.micro_batches} keeps the size of each, --batch-scale "
+            f"{now.micro_batches} beside it the number of samples that each needs",
+        )
+
+
+def _is_whole(samples: float) -> bool:
+    return abs(samples - round(samples)) < SAME_SAMPLES and round(samples) > 0
+
+
+SAME_SAMPLES = 1e-9
+
+
+def _refuse_one_chunk(target: RunShape) -> None:
+    """Interleaving takes several chunks of layers per stage."""
+    degrees, layers = target.degrees, target.model.layers
+    if target.options.schedule is not Schedule.INTERLEAVED or degrees.pp == 1:
+        return
+    if degrees.virtual_stages == 1:
+        of_stage = 0 if layers is None or layers % degrees.pp else layers // degrees.pp
+        fits = [chunks for chunks in range(2, of_stage + 1) if of_stage % chunks == 0]
+        chunks = fits[0] if fits else 2
+        raise ScenarioError(
+            f"interleaved over {degrees.pp} stages of one chunk of layers each is 1f1b",
+            hint=f"add --virtual-stages {chunks}"
+            + (f": {layers} layers divide over {degrees.pp} x {chunks}" if fits else ""),
+        )
+
+
+def no_experts(model: ModelShape) -> ScenarioError:
+    """Of a run in whose layers none were found."""
+    fact = "no experts were found in the layers of this run"
+    if is_as_dense(model):
+        return ScenarioError(
+            f"{fact}, and it has as many parameters as without",
+            hint="a what-if puts none in: a run that has some tells, or `replay synth` makes one",
+        )
+    return ScenarioError(fact, hint="--describe FILE with model: {experts: N, top_k: K} says them")
+
+
 def _refuse_experts(after: RunShape) -> None:
     if after.model.experts is None:
-        raise ScenarioError(
-            "no experts were found in the layers of this run",
-            hint="--describe FILE with model: {experts: N, top_k: K} says them",
-        )
+        raise no_experts(after.model)
 
 
 def _unusual(after: RunShape) -> Iterator[str]:

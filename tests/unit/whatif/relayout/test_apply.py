@@ -12,6 +12,7 @@ from whatif.description.described import Described
 from whatif.models.shape import Batch, Recompute, RunShape, Schedule
 from whatif.scenario import Scenario
 from whatif.stacking import Changed, Stacking
+from whatif.transforms.batch_scale import BatchScale
 from whatif.transforms.grad_accum import GradAccum
 from whatif.transforms.layers import Layers
 from whatif.transforms.micro_batches import MicroBatches
@@ -126,8 +127,8 @@ def test_a_layout_of_other_tasks_than_were_made_is_refused(stacking: Stacking) -
 def test_samples_of_a_step_follow_the_batch(stacking: Stacking) -> None:
     changed = _made(stacking, GradAccum(micro_batches=4))
     assert changed.context.samples_factor == 4
-    changed = _made(stacking, MicroBatches(count=4))
-    assert changed.context.samples_factor == 1
+    changed = _made(stacking, BatchScale(factor=4), MicroBatches(count=4))
+    assert changed.context.samples_factor == 4
 
 
 def test_a_number_of_replicas_stands_in_any_order_too(stacking: Stacking) -> None:

@@ -12,6 +12,7 @@ from tests.layered import Layered, described
 from whatif.description.described import Described, Kind
 from whatif.description.labels import Place, unlabelled
 from whatif.models.shape import ModelShape, RunShape, Schedule
+from whatif.models.transformer.parameters import contradicts_experts, model_parameters
 from whatif.transforms.relayout.refuse import refuse
 
 KNOWN = ModelShape(layers=4, hidden=1024, heads=12, experts=None)
@@ -43,9 +44,14 @@ def _target(shape: RunShape, **changes: object) -> RunShape:
             {"pp": 2, "virtual_stages": 2, "micro_batches": 3},
             "3 micro-batches do not divide by 2 stages",
         ),
+        ({"micro_batches": 2, "samples": 0.5}, "2 micro-batches do not divide the 1 sample of"),
+        (
+            {"pp": 2, "schedule": Schedule.INTERLEAVED, "micro_batches": 2},
+            "interleaved over 2 stages of one chunk",
+        ),
         (
             {"pp": 2, "schedule": Schedule.DUALPIPE, "micro_batches": 2},
-            "DualPipe of 2 stages with 2 micro-batches",
+            "DualPipe of 2 stages needs an even number",
         ),
     ],
 )
@@ -53,6 +59,33 @@ def test_what_does_not_divide_is_refused(changes: dict[str, object], fact: str) 
     graph, found = _run()
     with pytest.raises(ScenarioError, match=fact):
         refuse(graph, found, _target(found.shape, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"pp": 2, "schedule": Schedule.INTERLEAVED, "micro_batches": 2}, "add --virtual-stages 2"),
+        ({"pp": 2, "schedule": Schedule.DUALPIPE, "micro_batches": 2}, "add --grad-accum 4"),
+    ],
+)
+def test_the_hint_is_a_way_that_there_is(changes: dict[str, object], hint: str) -> None:
+    graph, found = _run()
+    with pytest.raises(ScenarioError) as caught:
+        refuse(graph, found, _target(found.shape, **changes))
+    assert caught.value.hint.startswith(hint)
+
+
+def test_experts_are_not_said_of_a_run_with_the_parameters_of_a_dense_one() -> None:
+    sizes = replace(KNOWN, ffn=4096, vocab=1_000)
+    counted = round(model_parameters(sizes).total)
+    graph, found = _run(replace(sizes, parameters=counted))
+    with pytest.raises(ScenarioError, match="no experts were found") as caught:
+        refuse(graph, found, _target(found.shape, ep=2))
+    assert "--describe" not in caught.value.hint
+    assert contradicts_experts(replace(sizes, experts=8, top_k=2), counted)
+    finer = replace(sizes, experts=8, top_k=2, expert_ffn=512)
+    assert not contradicts_experts(finer, counted)
+    assert not contradicts_experts(sizes, counted)
 
 
 @pytest.mark.parametrize("changes", [{"layers": 1_000_000}, {"micro_batches": 1_000_000}])
