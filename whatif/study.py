@@ -19,6 +19,7 @@ from whatif.jitter import Spread, spread
 from whatif.models import gloo
 from whatif.models.bound import Bound
 from whatif.models.coverage import Coverage
+from whatif.models.layout_told import LayoutTold, in_words
 from whatif.models.memory.told import MemoryTold
 from whatif.scenario import Scenario
 from whatif.stacking import Changed, Stacking
@@ -72,10 +73,29 @@ class Study:
     memory: MemoryTold | None = None
     """Of a rank, before and after, where the layout changed and sizes are known."""
 
+    layout: LayoutTold | None = None
+    """Degrees and ranks of another layout; None where both are the recorded ones."""
+
     @property
     def speedup(self) -> float | None:
         """Replayed over predicted step, above 1 is faster; None when nothing is left."""
         return self.replayed_ns / self.step_ns if self.step_ns else None
+
+
+def _layout(graph: TaskGraph, changed: Changed, speedup: float | None) -> LayoutTold | None:
+    """Where the degrees or the number of ranks are others."""
+    relaid = changed.context.before_relayout
+    before, after = (one.world_size or len(one.ranks) for one in (graph, changed.graph))
+    moved = relaid is not None and relaid.made.shape.degrees != relaid.described.shape.degrees
+    if before == after and not moved:
+        return None
+    factor = changed.context.samples_factor * before / after
+    return LayoutTold(
+        degrees="" if relaid is None else in_words(relaid.made.shape.degrees),
+        ranks_before=before,
+        ranks_after=after,
+        throughput_per_rank=None if speedup is None else factor * speedup,
+    )
 
 
 def _memory(context: Context) -> MemoryTold | None:
@@ -163,6 +183,11 @@ class Studies:
             samples_factor=changed.context.samples_factor,
             rests_on=None if relaid is None else relaid.rests_on,
             memory=_memory(changed.context),
+            layout=_layout(
+                graph,
+                changed,
+                replayed_ns / predicted.mean_ns if predicted.mean_ns else None,
+            ),
         )
 
     def _bounds_ns(

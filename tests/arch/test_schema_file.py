@@ -33,6 +33,7 @@ STRUCTS = {
     answer.RankMemoryFacts: SCHEMA["$defs"]["rank_memory"],
     answer.FitsWith: SCHEMA["$defs"]["fits_with"],
     answer.MemoryFacts: SCHEMA["$defs"]["memory"],
+    answer.LayoutFacts: SCHEMA["$defs"]["layout"],
 }
 
 
@@ -48,7 +49,15 @@ def test_every_struct_has_an_object_in_the_schema() -> None:
 ADDED_LATER = {
     answer.Answer: ("reading", "rates", "levers"),
     answer.TraceFacts: ("made",),
-    answer.Prediction: ("jitter", "name", "samples_factor", "known_errors", "rests_on", "memory"),
+    answer.Prediction: (
+        "jitter",
+        "name",
+        "samples_factor",
+        "known_errors",
+        "rests_on",
+        "memory",
+        "layout",
+    ),
     answer.JitterFacts: ("ranks_as_chance",),
     answer.RateFacts: (
         "flops_per_step",

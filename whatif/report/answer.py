@@ -130,6 +130,17 @@ class RestsOn(msgspec.Struct, frozen=True, kw_only=True):
     """By a model alone."""
 
 
+class LayoutFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Another layout, and how many ranks it has."""
+
+    degrees: str
+    """`dp 8 x tp 2`; empty where the layout was not understood."""
+    ranks_before: int
+    ranks_after: int
+    throughput_per_rank: float | None
+    """Times that of the recorded layout; null when nothing is left of the step."""
+
+
 class RankMemoryFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the fullest rank by part; null = not known."""
 
@@ -192,6 +203,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Of another layout, batch or model; None without."""
     memory: MemoryFacts | None = None
     """Of another layout, batch or model; None without, or where nothing is known of it."""
+    layout: LayoutFacts | None = None
+    """None where degrees and ranks are the recorded ones."""
 
 
 class RankFacts(msgspec.Struct, frozen=True, kw_only=True):

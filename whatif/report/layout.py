@@ -1,8 +1,9 @@
 """What an answer about another layout rests on and needs in memory, as data."""
 
 from whatif.models.coverage import Coverage
+from whatif.models.layout_told import LayoutTold
 from whatif.models.memory.told import MemoryTold, Side
-from whatif.report.answer import FitsWith, MemoryFacts, RankMemoryFacts, RestsOn
+from whatif.report.answer import FitsWith, LayoutFacts, MemoryFacts, RankMemoryFacts, RestsOn
 
 
 def rests_on_facts(found: Coverage | None) -> RestsOn | None:
@@ -13,6 +14,18 @@ def rests_on_facts(found: Coverage | None) -> RestsOn | None:
         measured_frac=found.measured_frac,
         scaled_frac=found.scaled_frac,
         made_frac=found.made_frac,
+    )
+
+
+def layout_facts(told: LayoutTold | None) -> LayoutFacts | None:
+    """Degrees and ranks of another layout."""
+    if told is None:
+        return None
+    return LayoutFacts(
+        degrees=told.degrees,
+        ranks_before=told.ranks_before,
+        ranks_after=told.ranks_after,
+        throughput_per_rank=told.throughput_per_rank,
     )
 
 

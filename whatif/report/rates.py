@@ -227,13 +227,18 @@ def rate_lines(
         yield f"{name:<11}" + (" | ".join(parts) or "-")
     yield from _rests_on(workload, machine)
     yield from _mfu_rests_on(workload, machine, as_run)
-    yield from _predicted_against(workload, after, then)
+    yield from _predicted_against(workload, machine, after, then)
 
 
 def _predicted_against(
-    workload: Workload, after: Accelerators | None, recorded: RecordedFlops
+    workload: Workload,
+    before: Accelerators | None,
+    after: Accelerators | None,
+    recorded: RecordedFlops,
 ) -> Iterator[str]:
     """The peak of other accelerators."""
+    if before is not None and after is not None and before.device == after.device:
+        return
     peak = peak_of(after, step_flops(workload, recorded, after))
     if after is not None and after.device is not None and peak is not None:
         rate = f"{peak.flops_per_s / 1e12:.4g} TFLOP/s"

@@ -13,9 +13,11 @@ from whatif.report.flops import flops_after
 from whatif.report.rates import PREDICTED, accelerators, rate_lines
 from whatif.report.reading import bound_sentence, late_sentences, long_step_sentences
 from whatif.report.view import gpu_names
+from whatif.study import Study
 
 WIDTH = 100
 LINES = 40
+ERROR_LINES = 3
 FEWEST_NOTES = 3
 """Lines that the notes need to say that there are some."""
 LACKS_SHOWN = 3
@@ -53,7 +55,7 @@ def render(findings: Findings) -> str:
     Where it would not fit, the levers give way to what a what-if takes for granted, then what is
     waited for, then the notes.
     """
-    assumed = [] if findings.study is None else list(findings.study.assumptions)
+    assumed = list(_assumed(findings.study))
     room = LINES - max(len(_listed(assumed)) + 2, FEWEST_NOTES)
     levers, waits = True, True
     if len(_lines(findings, levers=levers, waits=waits)) > room:
@@ -62,6 +64,15 @@ def render(findings: Findings) -> str:
     lines = _lines(findings, levers=levers, waits=waits)
     notes = [*assumed, *(() if waits else _waited(findings)), *_notes(findings)]
     return "\n".join([*lines, *_notes_that_fit(notes, LINES - len(lines) - 2)]) + "\n"
+
+
+def _assumed(study: Study | None) -> Iterator[str]:
+    """What a what-if takes for granted, but for what has a line of its own."""
+    if study is None:
+        return
+    shown = {study.memory.verdict if study.memory is not None else ""}
+    shown |= {study.rests_on.told if study.rests_on is not None else ""}
+    yield from (told for told in study.assumptions if told not in shown)
 
 
 def _lines(findings: Findings, *, levers: bool, waits: bool) -> list[str]:
@@ -153,7 +164,7 @@ def _steps(findings: Findings) -> Iterator[str]:
             f"range {format_ms(study.low_ns)} to {format_ms(study.high_ns)}"
         )
         if study.known_errors:
-            yield from _folded(f"{'':<9}known error: ", "; ".join(study.known_errors))
+            yield from _known_errors(study.known_errors)
         if study.jitter is not None:
             p50, p95 = format_ms(study.jitter.p50_ns), format_ms(study.jitter.p95_ns)
             yield (
@@ -169,12 +180,27 @@ def _steps(findings: Findings) -> Iterator[str]:
                 f"{'':<9}{study.samples_factor:g} times the samples in a step: throughput "
                 f"{gain:.3g} times as high"
             )
+        if study.layout is not None:
+            noun = "GPU" if findings.facts.has_device else "rank"
+            yield from _folded(f"{'layout':<9}", study.layout.told(noun))
         if study.memory is not None:
             yield from _folded(f"{'memory':<9}", study.memory.verdict.removeprefix("memory: "))
         if study.rests_on is not None:
             yield from _folded(f"{'rests on':<9}", study.rests_on.told.removeprefix("rests on: "))
         for reason in study.no_effect:
             yield from _folded(f"{'':<9}no effect: ", reason)
+
+
+def _known_errors(errors: tuple[str, ...]) -> Iterator[str]:
+    """Those that fit a few lines; at least one."""
+    head = f"{'':<9}known error: "
+    for n_shown in range(len(errors), 0, -1):
+        left = len(errors) - n_shown
+        more = [f"{left} more: `--json` tells them"] if left else []
+        lines = list(_folded(head, "; ".join([*errors[:n_shown], *more])))
+        if len(lines) <= ERROR_LINES or n_shown == 1:
+            yield from lines
+            return
 
 
 def _host(findings: Findings) -> str:

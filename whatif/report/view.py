@@ -36,7 +36,7 @@ from whatif.report.answer import (
 )
 from whatif.report.findings import Findings
 from whatif.report.flops import flops_after
-from whatif.report.layout import memory_facts, rests_on_facts
+from whatif.report.layout import layout_facts, memory_facts, rests_on_facts
 from whatif.report.rates import accelerators, are_known, peak_of, rates, step_flops
 from whatif.report.reading import RunReading
 from whatif.study import Study
@@ -183,6 +183,7 @@ def _prediction(study: Study, made: str) -> Prediction:
         known_errors=study.known_errors,
         rests_on=rests_on_facts(study.rests_on),
         memory=memory_facts(study.memory),
+        layout=layout_facts(study.layout),
     )
 
 

@@ -65,10 +65,10 @@ def recommunicated(tape: Tape, ask: Ask) -> Part:
     return Part(
         tape=inserted(changed, additions),
         assumptions=(
-            *updated.assumptions,
+            *_come_told(additions),
             *_gone_told(leaving, found),
             *wrapping,
-            *_come_told(additions),
+            *updated.assumptions,
             *_every_told(ask),
             *(links.told if additions else ()),
             *kept.assumptions,
