@@ -26,6 +26,8 @@ LITTLE_FRAC = 0.05
 """Reductions of unknown size take less of their time: flags and norms."""
 NEAR_FRAC = 0.03
 """Norms and biases, which the shapes of products do not tell, are fewer of the parameters."""
+FAR_FRAC = 0.25
+"""Further apart, one of two numbers is wrong: norms, biases and one table are less."""
 _CASTS = ("bfloat16_copy_kernel", "float16_copy_kernel", "half_copy_kernel", "_to_copy")
 """In names of kernels that write narrower elements: PyTorch's own, and those of its compiler."""
 CASTS_FRAC = 0.25
@@ -152,6 +154,19 @@ def is_tied(model: ModelShape) -> bool:
     )
     off = [abs(model.parameters / formula - 1) for formula in (both, one)]
     return off[1] < NEAR_FRAC < off[0]
+
+
+def disputed(model: ModelShape) -> tuple[str, ...]:
+    """A doubt where gradients tell another number of parameters than layers and their sizes do."""
+    if model.parameters is None or not is_known(model) or model.experts is not None:
+        return ()
+    formula = model_parameters(model).total
+    if abs(model.parameters / formula - 1) <= FAR_FRAC:
+        return ()
+    return (
+        f"gradients tell {model.parameters:,} parameters, layers and their sizes {formula:,.0f}: "
+        "memory and exchanges follow the gradients",
+    )
 
 
 def _product(graph: TaskGraph) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from whatif.description.agreement import agreed
 from whatif.description.contradictions import Measured, refuse_overruled
 from whatif.description.degrees import degrees_of
 from whatif.description.described import Described, Finding, Sure
-from whatif.description.elements import elements_of, is_tied, parameters_of
+from whatif.description.elements import disputed, elements_of, is_tied, parameters_of
 from whatif.description.file import Said, refuse_contradictions, said_over
 from whatif.description.kind import kind_of
 from whatif.description.label import Labelled, label
@@ -182,6 +182,7 @@ def _shape(
             *doubts,
             "DualPipe: layers and micro-batches are those of one rank, say the model's",
         )
+    doubts = (*doubts, *disputed(model))
     return shape, tuple(findings), doubts
 
 

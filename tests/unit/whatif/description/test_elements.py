@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from ingest.pipeline import IngestOptions
 from replay.calls.replayed import replay_run
 from whatif.description.described import Sure
+from whatif.description.elements import disputed
 from whatif.description.infer import describe
 from whatif.models.shape import Batch, Degrees, Elements, ModelShape
 from whatif.models.transformer.parameters import model_parameters
@@ -52,3 +54,10 @@ def test_a_made_run_gives_back_its_parameters_and_bytes_and_other_replicas(
     for replicas in (2, 16):
         scenario = Scenario(transforms=(Replicas(replicas=replicas),))
         assert studies.of(scenario, is_bounded=False).step_ns > 0
+
+
+@pytest.mark.parametrize(("share", "doubts"), [(None, 0), (1.0, 0), (1.1, 0), (4.0, 1)])
+def test_gradients_far_from_layers_and_sizes_are_doubted(share: float | None, doubts: int) -> None:
+    """Each micro-batch counted again would be one such case."""
+    count = None if share is None else round(share * model_parameters(MODEL).total)
+    assert len(disputed(structs.replace(MODEL, parameters=count))) == doubts
