@@ -37,6 +37,7 @@ _WAYS = {
     Confidence.PLACE: Sure.MEASURED,
     Confidence.NONE: Sure.UNKNOWN,
 }
+_WITHOUT_EXPERTS = (Axis.CONTEXT, Axis.TENSOR, Axis.PIPELINE)
 _FIELDS = ((Axis.TENSOR, "tp"), (Axis.CONTEXT, "cp"), (Axis.PIPELINE, "pp"))
 
 
@@ -215,13 +216,26 @@ def _context_kind(layout: Layout, uses: list[Use]) -> ContextKind:
 def _experts(
     graph: TaskGraph, layout: Layout, uses: list[Use]
 ) -> tuple[int, list[Finding], tuple[str, ...]]:
-    """Ranks over which experts, or tables of embeddings, lie: those that exchange all to all."""
+    """Ranks over which experts, or tables of embeddings, lie: those that exchange all to all.
+
+    What is known of communicators of the same ranks is their traffic together: that of heads
+    against sequence is none of experts.
+    """
+    members = [group.ranks for group in graph.groups]
+    of_others = {
+        ranks
+        for role, ranks in zip(layout.roles, members, strict=True)
+        if role.axis in _WITHOUT_EXPERTS
+    }
     pairs = [
         (role, use)
-        for role, use in zip(layout.roles, uses, strict=True)
+        for role, use, ranks in zip(layout.roles, uses, members, strict=True)
         if role.size > 1
-        and role.axis not in (Axis.CONTEXT, Axis.TENSOR, Axis.PIPELINE)
-        and (role.axis is Axis.EXPERT or use.sum((CollectiveKind.ALL_TO_ALL,)))
+        and role.axis not in _WITHOUT_EXPERTS
+        and (
+            role.axis is Axis.EXPERT
+            or (use.sum((CollectiveKind.ALL_TO_ALL,)) and ranks not in of_others)
+        )
     ]
     if not pairs:
         return 1, [], ()

@@ -3,10 +3,10 @@
 import numpy as np
 from msgspec import structs
 
-from ingest.vocab import CollectiveKind, ElementType, KernelClass, TaskKind
+from ingest.vocab import CollectiveKind, ElementType, KernelClass, Phase, TaskKind
 from replay.graph.arrays import Bool, Float64, TaskGraph
 from whatif.description.described import Finding, Sure
-from whatif.models.shape import Degrees, Elements, ModelShape
+from whatif.models.shape import SHARDS_GRADIENTS, SHARDS_PARAMETERS, Degrees, Elements, ModelShape
 from whatif.models.transformer.dims import is_known
 from whatif.models.transformer.parameters import model_parameters
 from whatif.parallelism import REPLICATED, Axis, Layout
@@ -26,6 +26,10 @@ LITTLE_FRAC = 0.05
 """Reductions of unknown size take less of their time: flags and norms."""
 NEAR_FRAC = 0.03
 """Norms and biases, which the shapes of products do not tell, are fewer of the parameters."""
+_CASTS = ("bfloat16_copy_kernel", "float16_copy_kernel", "half_copy_kernel", "_to_copy")
+"""In names of kernels that write narrower elements: PyTorch's own, and those of its compiler."""
+CASTS_FRAC = 0.25
+"""Casts for each product of forward: autocast has one for a weight, and q, k, v may be one."""
 _MOMENTS_BYTES = 8
 """Two moments in single precision (Adam), per parameter."""
 _MASTER_BYTES = 12
@@ -50,7 +54,10 @@ def elements_of(graph: TaskGraph, layout: Layout) -> tuple[Elements, tuple[Findi
     if parameter:
         words = "type of the parameters that are gathered"
         findings.append(_finding("elements.parameter", f"{parameter:g}", Sure.MEASURED, words))
-    held = parameter or gradient or (_SINGLE_BYTES if single else Elements().parameter)
+    held = parameter or _SINGLE_BYTES
+    if not parameter:
+        held, told = _held_bytes(graph, product, gradient)
+        findings.append(_finding("elements.parameter", f"{held:g}", Sure.GUESSED, told))
     return (
         Elements(
             parameter=held,
@@ -63,10 +70,39 @@ def elements_of(graph: TaskGraph, layout: Layout) -> tuple[Elements, tuple[Findi
     )
 
 
+def _held_bytes(graph: TaskGraph, product: str, gradient: float | None) -> tuple[float, str]:
+    """Bytes of a parameter that no communicator gathers, and why.
+
+    Narrow products of gradients reduced in single precision are either of parameters that each
+    forward casts (autocast) or of narrow ones with a master copy (Megatron-LM's main gradients):
+    kernels that cast in forward tell which.
+    """
+    if product in _SINGLE:
+        return gradient or _SINGLE_BYTES, "as gradients and products"
+    if gradient is None:
+        return Elements().parameter, f"as {product} products read them"
+    if gradient < _SINGLE_BYTES:
+        return gradient, "as gradients"
+    tasks = graph.tasks
+    forward = (tasks.phase == Phase.FORWARD) & (tasks.kind == TaskKind.KERNEL)
+    products = int((forward & (tasks.kernel_class == KernelClass.GEMM)).sum())
+    if not products:
+        return gradient, "as gradients; no products of forward were seen"
+    casting = [number for number, name in enumerate(graph.names) if any(w in name for w in _CASTS)]
+    casts = int((forward & np.isin(tasks.name, casting)).sum())
+    counted = f"{casts:,} casts beside {products:,} {product} products of forward"
+    if casts >= CASTS_FRAC * products:
+        return gradient, f"{counted}: held as gradients are, cast for them"
+    return Elements().parameter, f"{counted}: held as these read them, with a master copy"
+
+
 def parameters_of(
-    graph: TaskGraph, layout: Layout, degrees: Degrees
+    graph: TaskGraph, layout: Layout, degrees: Degrees, micro_batches: int = 1
 ) -> tuple[int | None, tuple[Finding, ...]]:
-    """Parameters of the whole model, by the gradients that a rank reduces in a step."""
+    """Parameters of the whole model, by the gradients that a rank reduces in a step.
+
+    Where gradients are scattered (ZeRO 2 and 3), each micro-batch of a step reduces them anew.
+    """
     shards = layout.degree(Axis.SHARDED) > 1
     axes = (Axis.SHARDED,) if shards else REPLICATED
     mine = _of_replicas(graph, layout, _REDUCTIONS, axes)
@@ -78,12 +114,30 @@ def parameters_of(
     per_rank = _per_rank_step(graph, known)
     if not len(per_rank):
         return None, ()
-    shard = float(per_rank.mean())
+    times = micro_batches if shards and _is_reduced_each(graph, layout, degrees, known) else 1
+    shard = float(per_rank.mean()) / times
     count = round(shard * degrees.tp * degrees.pp)
     words = f"a rank reduces {shard:,.0f} gradients in a step"
+    if times > 1:
+        words = f"a rank reduces {shard:,.0f} gradients in each of {times:,} micro-batches"
     if degrees.tp * degrees.pp > 1:
         words += f", of {degrees.tp * degrees.pp} parts of the model"
     return count, (_finding("model.parameters", f"{count:,}", Sure.MEASURED, words),)
+
+
+def _is_reduced_each(graph: TaskGraph, layout: Layout, degrees: Degrees, reduced: Bool) -> bool:
+    """Each micro-batch reduces gradients.
+
+    ZeRO 2 says so. With sharded parameters a micro-batch gathers them once or twice: gathered
+    more than twice for a reduction, micro-batches share one.
+    """
+    if degrees.zero != SHARDS_PARAMETERS:
+        return degrees.zero == SHARDS_GRADIENTS
+    gathers = _of_replicas(graph, layout, (CollectiveKind.ALL_GATHER,), (Axis.SHARDED,))
+    calls = graph.collectives
+    gathers &= (calls.size_bytes > 0) & (calls.item_bytes > 0)
+    each = [_per_rank_step(graph, chosen).sum() for chosen in (gathers, reduced)]
+    return bool(each[0] <= (2 + NEAR_FRAC) * each[1])
 
 
 def is_tied(model: ModelShape) -> bool:

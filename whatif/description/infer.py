@@ -152,7 +152,7 @@ def _shape(
     count, told, doubts = micro_batches_of(
         labelled.micro_batches, forwards, alternations(graph) if graph.steps_recorded else {}
     )
-    model, told_model = _model(graph, layout, labelled, degrees)
+    model, told_model = _model(graph, layout, labelled, degrees, count)
     elements, told_elements = elements_of(graph, layout)
     schedule = pipe.schedule
     findings = [told, *told_model, *told_elements]
@@ -207,7 +207,7 @@ def _layers_told(found: RunShape, labelled: Labelled) -> tuple[Finding, ...]:
 
 
 def _model(
-    graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees
+    graph: TaskGraph, layout: Layout, labelled: Labelled, degrees: Degrees, micro_batches: int
 ) -> tuple[ModelShape, tuple[Finding, ...]]:
     """The model as labelled, its parameters by the gradients where these tell them.
 
@@ -218,7 +218,7 @@ def _model(
     spread = degrees.ep > 1 and model.experts is not None and model.expert_ffn is not None
     if model.parameters is not None or spread:
         return model, ()
-    count, findings = parameters_of(graph, layout, degrees)
+    count, findings = parameters_of(graph, layout, degrees, micro_batches)
     counted = structs.replace(model, parameters=count)
     if not is_tied(counted):
         return counted, findings

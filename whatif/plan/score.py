@@ -29,7 +29,8 @@ class Losses:
     ideal: float
     """The work at the pace of kernels that are not divided, on all GPUs at once."""
     small_kernels: float
-    """More, since divided kernels are slower than their share."""
+    """More, since divided kernels are slower than their share, and since each micro-batch adds its
+    gradients to those of the others."""
     recomputation: float
     tensor: float
     """Exposed communication inside layers."""

@@ -21,7 +21,7 @@ LEAST_LOSS = 0.005
 EXCLUDED_SHOWN = 6
 FRONT_SHOWN = 8
 _LOSSES = {
-    "small_kernels": "small kernels",
+    "small_kernels": "smaller kernels and sums of gradients",
     "recomputation": "recomputation",
     "tensor": "tensor communication",
     "context": "context communication",

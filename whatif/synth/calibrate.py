@@ -14,7 +14,7 @@ from whatif.synth.stage import Stage
 AS_MODELLED: Mapping[Sort, float] = {Sort.COMPUTE: 1.0, Sort.COMMUNICATION: 1.0}
 CLOSE_FRAC = 1e-4
 """Bisection ends where the bounds of the factor are as near as this."""
-MOST_WORKS = 5_000_000
+MOST_WORKS = 3_000_000
 """Kernels of all files together: minutes of work."""
 LEAST_FACTOR, MOST_FACTOR = 1 / 16, 16.0
 """Kernels that are further off than this are of another model or machine."""

@@ -109,3 +109,10 @@ def test_gradients_are_reduced_over_context_ranks_too() -> None:
     context = found(calls, world=4, names={0: "CONTEXT_PARALLEL_GROUP", 1: "DATA_PARALLEL_GROUP"})
     assert (context.degrees.cp, context.degrees.dp, context.doubts) == (2, 2, ())
     assert "the 2 context ranks of each" in why(context, "dp")[2]
+
+
+def test_heads_against_sequence_are_no_experts_where_replicas_share_the_ranks() -> None:
+    calls = [((0, 1), [(A2A, FWD, MB), (A2A, BWD, MB)]), ((0, 1), [(AR, BWD, 50 * MB)])]
+    named = {0: "CONTEXT_PARALLEL_GROUP", 1: "DATA_PARALLEL_GROUP_WITH_CP"}
+    shared = found(calls, world=2, names=named)
+    assert shared.degrees == Degrees(cp=2, cp_kind=ContextKind.ALL_TO_ALL)

@@ -171,3 +171,21 @@ def test_the_front_counts_replays_and_judges_none_of_them_by_the_closed_form() -
         (apart, 2.9 * usual, False),
         (slow, 9.0, True),
     ]
+
+
+def test_shards_cost_the_more_the_more_is_sharded_and_the_first_pays() -> None:
+    """Megatron's overlapped gather hides, and its optimizer has less to do; FSDP gathers more."""
+    model = ModelShape(
+        layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, gated=True, vocab=128_256
+    )
+    batch = Batch(samples=1, sequence=8192, micro_batches=4)
+    steps = [
+        losses_of(
+            RunShape(model=model, degrees=Degrees(tp=2, sp=True, dp=8, zero=stage), batch=batch),
+            times(),
+            0.0,
+        ).step_ns
+        for stage in range(4)
+    ]
+    none, first, second, third = steps
+    assert first < second < third < none

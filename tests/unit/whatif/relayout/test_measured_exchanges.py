@@ -27,13 +27,17 @@ def _measured_ms(experiment: str, setting: str) -> float:
 
 
 def _predicted_ms(
-    base: tuple[str, str], change: Replicas | Zero, described: Path, net: str | None = None
+    base: tuple[str, str],
+    change: Replicas | Zero,
+    described: Path,
+    net: str | None = None,
+    delay: str | None = None,
 ) -> float:
     """The measured base times the predicted ratio."""
     if not TRUTH.is_dir():
         pytest.skip("measured runs are not here")
     described.write_text(BUCKETS)
-    recorded = Recorded(net=net, describe=str(described))
+    recorded = Recorded(net=net, net_latency=delay, describe=str(described))
     files = sorted((TRUTH / base[0] / base[1]).glob("rank[0-9].json.gz"))
     run = replay_run(files, recorded=recorded)
     made = study(run.graph, run.baseline, Scenario(base=recorded, transforms=(change,)))
@@ -41,15 +45,22 @@ def _predicted_ms(
 
 
 @pytest.mark.parametrize(
-    ("replicas", "net", "setting"),
-    [(2, "1Gbps", ("paced2", "1g")), (4, "500Mbps", ("paced4", "500m"))],
+    ("replicas", "net", "delay", "setting"),
+    [
+        (2, "1Gbps", None, ("paced2", "1g")),
+        (2, "1Gbps", "5ms", ("paced2", "1g-delay5ms")),
+        (4, "500Mbps", None, ("paced4", "500m")),
+    ],
 )
 def test_replicas_of_one_rank(
-    replicas: int, net: str, setting: tuple[str, str], tmp_path: Path
+    replicas: int, net: str, delay: str | None, setting: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Sizes as autograd accumulates them, buckets of 8 MiB, the network as said."""
+    """Sizes as autograd accumulates them, buckets of 8 MiB, the network as said.
+
+    Delays pass for two of them at once.
+    """
     found = _predicted_ms(
-        ("paced1", "one-rank"), Replicas(replicas=replicas), tmp_path / "run.yaml", net
+        ("paced1", "one-rank"), Replicas(replicas=replicas), tmp_path / "run.yaml", net, delay
     )
     assert found == pytest.approx(_measured_ms(*setting), rel=MOST_OFF_FRAC)
 

@@ -27,7 +27,9 @@ CALIBRATION_LIMITS = (1 / 3, 3.0)
 LEAST_TELLING_BYTES = 1 << 20
 """Calls that move less tell of latencies, not of what most of the bytes take."""
 
-
+AT_ONCE = 2
+"""Collectives that PyTorch's gloo runs beside each other (`ProcessGroupGloo::Options::threads`):
+the delays of one pass while the bytes of the other move."""
 _WORD = {Along.SHARDS: "shard", Along.REPLICAS: "data"}
 """What frameworks call such communicators, by which their use is understood."""
 
@@ -43,14 +45,28 @@ class Links:
     between_factor: float = 1.0
     told: tuple[str, ...] = ()
 
-    def transfer_ns(self, kind: CollectiveKind, size_bytes: Int64, ranks: tuple[int, ...]) -> Int64:
+    def transfer_ns(
+        self,
+        kind: CollectiveKind,
+        size_bytes: Int64,
+        ranks: tuple[int, ...],
+        *,
+        in_a_row: bool = False,
+    ) -> Int64:
         """Time of calls of one kind among the same ranks, by a model alone, ns.
+
+        Args:
+            kind: of all of them.
+            size_bytes: of each.
+            ranks: the members.
+            in_a_row: nothing waits between two of them, so that hosts have `AT_ONCE` under way;
+                each then has its part of the delay of their steps.
 
         Raises:
             ScenarioError: the links that they cross are not known.
         """
         if self.on_host:
-            found = self._on_hosts(kind, size_bytes, len(ranks))
+            found = self._on_hosts(kind, size_bytes, len(ranks), AT_ONCE if in_a_row else 1)
         else:
             found = self._on_devices(kind, size_bytes, ranks)
         return np.rint(found).astype(np.int64)
@@ -67,14 +83,16 @@ class Links:
         whole: Float64 = gloo.sending_ns(_host_calls(kind, size_bytes, n_members))
         return whole if self.context.bound is Bound.HIGH else 0.0 * whole
 
-    def _on_hosts(self, kind: CollectiveKind, size_bytes: Int64, n_members: int) -> Float64:
+    def _on_hosts(
+        self, kind: CollectiveKind, size_bytes: Int64, n_members: int, at_once: int
+    ) -> Float64:
         links = self.context.links
         calls = _host_calls(kind, size_bytes, n_members)
         rate = links.nic_bytes_per_s
         return gloo.alone_ns(
             calls,
             rate_bytes_per_s=None if rate is None else BytesPerSecond(rate),
-            delay_ns=Nanos(round(links.net_latency_ns or 0)),
+            delay_ns=Nanos(round((links.net_latency_ns or 0) / at_once)),
             bound=self.context.bound,
         )
 

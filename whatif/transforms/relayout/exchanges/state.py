@@ -13,6 +13,7 @@ from whatif.models.exchanges.state import BUCKET_BYTES, FIRST_BUCKET_BYTES
 from whatif.models.exchanges.volume import Of, Spot, Volume, Way
 from whatif.models.places import Part, Pass
 from whatif.models.shape import SHARDS_PARAMETERS
+from whatif.parallelism import REPLICATED
 from whatif.tape.inserting.rows import Insertions
 from whatif.transforms.relayout.exchanges.axes import Change, rows_along
 from whatif.transforms.relayout.exchanges.inside import LAUNCH_NS, Site
@@ -25,6 +26,7 @@ HOST_COPIES = 4.0
 SHARD_COPIES = 2.0
 """FSDP copies whole parameters out of what it gathers, and whole gradients into what it scatters;
 and each rank its shard at the other end: reads and writes."""
+_REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 AHEAD = 2
 """FSDP gathers parameters of a layer while the one before it runs: behind the last but one."""
 _OF = {
@@ -158,7 +160,7 @@ def _gradients(site: Site, change: Change, rows: tuple[Volume, ...]) -> Iterator
 def _bucketed(site: Site, parts: _Parts) -> _Parts:
     """Units at which buckets are full, with their bytes; one that holds more has several."""
     options = site.ask.target.options
-    cap = int(options.bucket_bytes or BUCKET_BYTES)
+    cap = int(options.bucket_bytes or _recorded_bucket(site) or BUCKET_BYTES)
     unit, size = [], []
     key = _of_step(site.units, parts.unit)
     for first, last in _runs(key):
@@ -171,6 +173,23 @@ def _bucketed(site: Site, parts: _Parts) -> _Parts:
                 size += _shared(held, pieces)
                 held, limit = 0, cap
     return _Parts(unit=np.array(unit, np.int64), size_bytes=np.array(size, np.int64))
+
+
+def _recorded_bucket(site: Site) -> int | None:
+    """Bytes that replicas of the recorded run typically reduced at once; None: nothing in buckets.
+
+    Half of the bytes are in reductions of at least so many. FSDP has a unit in each, no buckets.
+    """
+    layout = site.ask.described.layout
+    if site.ask.before.degrees.zero == SHARDS_PARAMETERS:
+        return None
+    calls = site.tape.graph.collectives
+    ours = np.array([role.axis in REPLICATED and role.size > 1 for role in layout.roles], bool)
+    reduced = np.isin(calls.kind, [int(kind) for kind in _REDUCTIONS])
+    size = np.sort(calls.size_bytes[ours[calls.group] & reduced & (calls.size_bytes > 0)])
+    if not len(size):
+        return None
+    return int(size[np.searchsorted(np.cumsum(size), size.sum() / 2)])
 
 
 def _shared(whole: int, pieces: int) -> list[int]:
@@ -282,6 +301,7 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
     group = site.links.group(site.ask.target, change.along, change.after)
     key = site.keys(parts.unit, change)
     n_alike = int(np.bincount(parts.unit).max())
+    n_a_step = int(np.unique(_of_step(site.units, parts.unit), return_counts=True)[1].min())
     host_ns = np.full(len(after), site.links.launch_ns(LAUNCH_NS), np.int64)
     if site.links.on_host:
         shared_ns = site.links.core_ns(row.kind, parts.size_bytes, group.size)
@@ -293,7 +313,9 @@ def _insertion(  # noqa: PLR0913  (each says one thing of where they come in)
         kind=row.kind,
         group=group,
         size_bytes=parts.size_bytes,
-        transfer_ns=site.links.transfer_ns(row.kind, parts.size_bytes, group.ranks),
+        transfer_ns=site.links.transfer_ns(
+            row.kind, parts.size_bytes, group.ranks, in_a_row=beside and n_a_step > 1
+        ),
         beside=beside,
         waits=waits.astype(np.int32),
         host_ns=host_ns,
