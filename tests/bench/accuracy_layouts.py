@@ -264,7 +264,7 @@ of one `paced` setting by 1 %."""
 
 SEEN = """\
 **What was seen while building.** No figure was fitted to these steps, yet most rows are no test of
-a model that had never met them. With the first table and the made tables of gloo in view were
+a model that had never met them. With the table above in view were
 chosen: the rate of gloo's copies on the host (10 GB/s, four passes over the bytes), the rule that
 the core binds where it is slower than the link, the half of an operator's time that is taken as its
 own beside its kernels, and the rule for the latency of small kernels. Of other parts of this page:

@@ -1,14 +1,18 @@
 """How well made runs and what-ifs predict public scaling tables from one row each.
 
-    python -m tests.bench.accuracy_scaling ../shared [--asked] [TABLE ...]
+    python -m tests.bench.accuracy_scaling ../shared [--asked [--undescribed]] [TABLE ...]
 
 Per system one row calibrates one factor of all compute kernels. Then, of every other row:
 
 - made: the run is made at the row's own layout with that factor;
 - asked: a run of the row's model is made at the calibrating row's layout with that factor, read as
-  any trace, and what-ifs make the row's layout of it.
+  any trace with its full description beside it (`run.yaml`; with `--undescribed` the trace alone),
+  and what-ifs make the row's layout of it.
 
-Nothing is fitted to what is predicted.
+The row that calibrates is the first of each system in `scaling_rows`: of SimuMax the second one of
+its table (Llama 3 70B, TP 2), of YaFSDP the longest sequence, of torchtitan one of compiled and one
+of eager rows. No factor but that one is fitted to these tables; the models were mended with them in
+view.
 """
 
 import sys
@@ -47,7 +51,7 @@ class Predicted:
         return None if self.asked_ms is None else self.asked_ms / self.row.measured_ms - 1
 
 
-def predict(wanted: Sequence[Row], *, asked: bool) -> list[Predicted]:
+def predict(wanted: Sequence[Row], *, asked: bool, described: bool = True) -> list[Predicted]:
     """Each row at its own layout, and by what-ifs, with the factor of its system."""
     firsts: dict[str, tuple[Row, Calibration]] = {}
     out = []
@@ -61,7 +65,7 @@ def predict(wanted: Sequence[Row], *, asked: bool) -> list[Predicted]:
         by_what_ifs, refused = None, ""
         if asked and not calibrates:
             try:
-                by_what_ifs = asked_ms(row, first, found)
+                by_what_ifs = asked_ms(row, first, found, described=described)
             except UserError as error:
                 refused = str(error)
         out.append(
@@ -114,9 +118,10 @@ def each_row(predicted: Sequence[Predicted]) -> Table:
 def main(arguments: Sequence[str]) -> int:
     """Print the tables."""
     asked = "--asked" in arguments
-    shared, *chosen = [each for each in arguments if each != "--asked"]
+    described = "--undescribed" not in arguments
+    shared, *chosen = [each for each in arguments if not each.startswith("--")]
     wanted = [row for row in rows(Path(shared)) if not chosen or row.table in chosen]
-    predicted = predict(wanted, asked=asked)
+    predicted = predict(wanted, asked=asked, described=described)
     for table in (each_row(predicted), summary(predicted)):
         sys.stdout.write("\n".join(table.lines()) + "\n\n")
     return 0

@@ -54,8 +54,14 @@ def _whole(shape: msgspec.Struct) -> dict[str, object]:
     }
 
 
-def asked_ms(row: Row, first: Row, calibration: Calibration) -> float:
+def asked_ms(row: Row, first: Row, calibration: Calibration, *, described: bool = True) -> float:
     """Make the run, read it, ask: the predicted step.
+
+    Args:
+        row: whose layout is asked for.
+        first: in whose layout the run is made.
+        calibration: of the kernels.
+        described: the run's full description is given with it; else only what its trace tells.
 
     Raises:
         ScenarioError: the what-ifs refuse, or the graph would be too large to be judged here.
@@ -81,7 +87,7 @@ def asked_ms(row: Row, first: Row, calibration: Calibration) -> float:
             gpu=row.machine.gpu,
             net=None if net is None else f"{net:g}GBps",
             gpus_per_node=row.machine.nodes_of,
-            describe=str(folder / "run.yaml"),
+            describe=str(folder / "run.yaml") if described else None,
         )
         scenario = Scenario(base=said, transforms=what_ifs(base, row.shape))
         run = replay_run([folder / "run"], recorded=said, options=IngestOptions(cache=False))

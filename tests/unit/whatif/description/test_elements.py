@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from ingest.pipeline import IngestOptions, open_run
-from replay.calls.replayed import graph_of
-from replay.calls.window import WHOLE
+from ingest.pipeline import IngestOptions
+from replay.calls.replayed import replay_run
 from whatif.description.described import Sure
 from whatif.description.infer import describe
 from whatif.models.shape import Batch, Degrees, Elements, ModelShape
 from whatif.models.transformer.parameters import model_parameters
+from whatif.scenario import Scenario
+from whatif.study import Studies
 from whatif.synth.document import MachineSaid, Wanted
 from whatif.synth.make import make
+from whatif.transforms.replicas import Replicas
 
 MODEL = ModelShape(
     layers=4, hidden=2048, heads=16, kv_heads=4, head_dim=128, ffn=5632, gated=True, vocab=32_000
@@ -38,13 +40,15 @@ def test_a_made_run_gives_back_its_parameters_and_bytes_and_other_replicas(
     tmp_path: Path, zero: int, micro_batches: int
 ) -> None:
     """Of any stage: a file of one of eight ranks, fewer replicas and more of them."""
-    with open_run(
-        [_made(tmp_path, zero, micro_batches)], options=IngestOptions(cache=False)
-    ) as run:
-        graph, _ = graph_of(run, WHOLE)
-    found = describe(graph)
+    folder = _made(tmp_path, zero, micro_batches)
+    run = replay_run([folder], options=IngestOptions(cache=False))
+    found = describe(run.graph)
     expected = model_parameters(MODEL).total
     assert found.shape.model.parameters == pytest.approx(expected, rel=0.01)
     assert found.shape.elements == Elements()
     told = {one.what: one.sure for one in found.findings}
     assert told["elements.parameter"] is (Sure.MEASURED if zero else Sure.GUESSED)
+    studies = Studies(run.graph, run.baseline)
+    for replicas in (2, 16):
+        scenario = Scenario(transforms=(Replicas(replicas=replicas),))
+        assert studies.of(scenario, is_bounded=False).step_ns > 0
