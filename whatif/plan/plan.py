@@ -17,7 +17,7 @@ from whatif.plan.front import Point, front_of, kind_of
 from whatif.plan.passes import Levels, Times
 from whatif.plan.refuse import none_fits, require_model, require_training
 from whatif.plan.score import losses_of
-from whatif.plan.search import Found, Scored, ideal_of, search
+from whatif.plan.search import Found, Scored, ideal_of, search, why
 from whatif.plan.space import Space
 from whatif.plan.steps import what_ifs
 from whatif.recorded import Recorded
@@ -271,8 +271,8 @@ class _Judge:
         study, refused = None, ""
         try:
             study = self.studies.of(scenario)
-        except UserError as error:
-            refused = str(error)
+        except (UserError, AssertionError) as error:
+            refused = why(error)
         return Candidate(
             scored=one,
             low_ns=min(*ends_ns, one.step_ns),

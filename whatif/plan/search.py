@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from ingest.errors import ScenarioError
+from ingest.errors import UserError
 from whatif.models.memory.device import fits
 from whatif.models.shape import Degrees, Recompute, RunShape, Schedule
 from whatif.plan.anchor import Anchor
@@ -121,10 +121,17 @@ def search(
                 progress(found.tried)
             try:
                 found.take(scale.score(shape))
-            except ScenarioError as error:
-                found.excluded.because(str(error))
+            except (UserError, AssertionError) as error:  # one layout does not end the search
+                found.excluded.because(why(error))
     found.ranked.sort(key=lambda one: (one.step_ns, one.memory_bytes))
     return found
+
+
+def why(error: UserError | AssertionError) -> str:
+    """Why a layout is left out; a mistake of ours is told as one."""
+    if isinstance(error, UserError):
+        return str(error)
+    return f"a mistake of this program: {str(error) or 'an assertion'}"
 
 
 def ideal_of(base: RunShape, times: Times) -> float:

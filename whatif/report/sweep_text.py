@@ -1,6 +1,6 @@
 """A sweep for people: a table of all points, and a chart over the longest numeric axis."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ingest.units import format_ms
@@ -111,6 +111,19 @@ def _idle(answer: SweepAnswer) -> Iterator[str]:
         yield f"{name} makes no difference{where} (what-ifs stack in the order typed)"
 
 
+OF_GPUS = ("tp", "cp", "pp", "dp")
+"""Options that change how many GPUs the job has."""
+OF_SAMPLES = ("dp", "grad-accum", "batch-scale")
+"""Options that change how many samples a step has."""
+
+
+def not_alike(axes: Sequence[str]) -> Iterator[str]:
+    """What the steps of a grid do not have in common, so that the shortest need not be the best."""
+    for names, what in ((OF_GPUS, "GPUs"), (OF_SAMPLES, "samples of a step")):
+        if found := [name for name in axes if name in names]:
+            yield f"{what} differ along {' and '.join(found)}: steps alone do not rank points"
+
+
 def _notes(answer: SweepAnswer, width: int) -> Iterator[str]:
     reasons = dict.fromkeys(
         reason.split(": ", 1)[-1] for point in answer.points for reason in point.no_effect
@@ -122,6 +135,7 @@ def _notes(answer: SweepAnswer, width: int) -> Iterator[str]:
     }
     notes = [
         ranges[answer.range],
+        *not_alike([axis.name for axis in answer.axes]),
         *_idle(answer),
         *(f"no effect: {reason}" for reason in reasons),
         *answer.assumptions,

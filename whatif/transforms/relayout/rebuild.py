@@ -14,6 +14,7 @@ from whatif.tape.cut import cut
 from whatif.tape.segments import Program, Tape
 from whatif.transforms.base import Context
 from whatif.transforms.relayout.communication import recommunicated
+from whatif.transforms.relayout.copies import with_spread
 from whatif.transforms.relayout.coverage import coverage
 from whatif.transforms.relayout.exchanges.tied import with_tied_sums
 from whatif.transforms.relayout.kernels import reshaped
@@ -60,9 +61,10 @@ def rebuilt(graph: TaskGraph, ask: Ask) -> Rebuilt:
     tied = with_tied_sums(graph, settled(made.tape, programs, ask), programs, ask)
     done = tied.tape
     rests_on = coverage(graph, done.graph)
+    spread = with_spread(done.graph, graph, ask.described.labels, context.bound)
     memory = judged(ask, graph.work, context.first_device)
     return Rebuilt(
-        graph=_with_peak(done.graph, memory),
+        graph=_with_peak(spread, memory),
         described=_described(done, programs, ask),
         context=context,
         assumptions=(
