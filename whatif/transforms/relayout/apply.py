@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ingest.errors import ScenarioError
 from replay.graph.arrays import TaskGraph
-from whatif.description.described import Described
+from whatif.description.described import Described, Sure
 from whatif.description.file import load_said
 from whatif.description.infer import THE_FILE, describe
 from whatif.models.shape import RunShape
@@ -96,9 +96,22 @@ def _made(noted: BeforeRelayout, shown: str, reason: str | None) -> Applied:
                 memory=result.memory,
             ),
         ),
-        assumptions=result.assumptions,
+        assumptions=(*result.assumptions, *_guessed(described, target)),
         known_errors=result.known_errors,
         no_effect=reason,
+    )
+
+
+def _guessed(described: Described, target: RunShape) -> tuple[str, ...]:
+    """Bytes of a parameter that rest on a guess, where parameters come to be gathered."""
+    if target.degrees.zero <= described.shape.degrees.zero:
+        return ()
+    what = "elements.parameter"
+    return tuple(
+        f"parameters of {one.value} bytes are a guess ({one.evidence}); "
+        f"--describe FILE says it: {what}"
+        for one in described.findings
+        if one.what == what and one.sure is Sure.GUESSED
     )
 
 

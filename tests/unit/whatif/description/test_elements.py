@@ -17,6 +17,7 @@ from whatif.study import Studies
 from whatif.synth.document import MachineSaid, Wanted
 from whatif.synth.make import make
 from whatif.transforms.replicas import Replicas
+from whatif.transforms.zero import Zero
 
 MODEL = ModelShape(
     layers=4, hidden=2048, heads=16, kv_heads=4, head_dim=128, ffn=5632, gated=True, vocab=32_000
@@ -54,6 +55,9 @@ def test_a_made_run_gives_back_its_parameters_and_bytes_and_other_replicas(
     for replicas in (2, 16):
         scenario = Scenario(transforms=(Replicas(replicas=replicas),))
         assert studies.of(scenario, is_bounded=False).step_ns > 0
+    if zero == 0:
+        answer = studies.of(Scenario(transforms=(Zero(stage=1),)), is_bounded=False)
+        assert any("parameters of 2 bytes are a guess" in told for told in answer.assumptions)
 
 
 @pytest.mark.parametrize(("share", "doubts"), [(None, 0), (1.0, 0), (1.1, 0), (4.0, 1)])
