@@ -6,6 +6,8 @@ from typing import NamedTuple
 from ingest.issues import IssueLog
 
 EVENT_BEGINS = re.compile(rb'[,\n]\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:)')
+_EVENT_IN_KEY = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|args)"\s*:')
+"""From a bare quote on: what was a key has run into the next event."""
 _STRING_STOP = re.compile(rb'["\\]')
 _VALUE_FOLLOWS = re.compile(rb"\s*(?:[,}\]:]|$)")
 _KEY_OR_END_FOLLOWS = re.compile(rb'\s*(?:,\s*"[\w .%()/-]+"\s*:|\}\s*[,\]}])')
@@ -74,6 +76,9 @@ def mend(piece: Piece, log: IssueLog) -> bytes:
         end = len(body) if end < 0 else end
         swallowed = EVENT_BEGINS.search(body, quote + 1, end + _KEY_BYTES)
         if swallowed and swallowed.end() < end:
+            return b""
+        glued = _EVENT_IN_KEY.search(body, quote + 1, end + _KEY_BYTES)
+        if glued and glued.start() < end <= glued.end():
             return b""
         parts.append(_mend_string(body[quote + 1 : end - 1], piece, log))
         position = end

@@ -54,3 +54,11 @@ def test_the_law_sees_what_is_lost(tmp_path: Path) -> None:
     shorter = tmp_path / "t.json"
     shorter.write_bytes(whole.text[:begin] + whole.text[end + 1 :])
     assert "1 events missing" in broken_law(whole, Blocks(shorter.read_bytes(), 100))
+
+
+def test_a_key_that_runs_into_the_next_event_costs_one_unreadable_event(tmp_path: Path) -> None:
+    glued = tmp_path / "t.json"
+    first, second = EVENTS[0], EVENTS[1]
+    glued.write_bytes(b'{"traceEvents": [' + first + b',{"p' + second + b"]}")
+    _, parsed = read(Blocks(glued.read_bytes(), 100))
+    assert (parsed.n_events, parsed.log.counts) == (1, {"event_unreadable": 1})
