@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from tests.bench.tables import Table, percent
+from tests.published_models import LLAMA3, SIMUMAX
 from whatif.models.memory.device import RESERVED, needed
 from whatif.models.memory.rank import activations_of, fullest, memory_of
 from whatif.models.memory.stages import stages_of
@@ -118,32 +120,6 @@ def _megatron(row: Cells) -> RunShape:
     )
 
 
-DEEPSEEK = ModelShape(
-    heads=128,
-    head_dim=128,
-    gated=True,
-    dense_layers=1,
-    q_lora=1536,
-    kv_lora=512,
-    rope_head_dim=64,
-    v_head_dim=128,
-)
-SIMUMAX: Mapping[str, dict[str, int]] = {
-    "llama3_70b": {"hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 28672, "vocab": 128256},
-    "llama3_405b": {"hidden": 16384, "heads": 128, "kv_heads": 16, "ffn": 53248, "vocab": 128256},
-    "deepseekv2": {
-        "hidden": 5120, "ffn": 12288, "vocab": 102400, "experts": 160, "top_k": 6,
-        "expert_ffn": 1536, "shared_experts": 2,
-    },
-    "deepseekv3": {
-        "hidden": 7168, "ffn": 18432, "vocab": 129280, "experts": 256, "top_k": 8,
-        "expert_ffn": 2048, "shared_experts": 1,
-    },
-}  # fmt: skip
-"""As `configs/models` of SimuMax has them (405b with 16 heads of keys); one dense layer of V3, as
-the notes of its table say."""
-
-
 def simumax(shared: Path) -> Iterator[Judged]:
     """The most that `torch.cuda` had allocated on any rank.
 
@@ -173,11 +149,8 @@ def _simumax(row: Cells) -> RunShape:
         name: int(row[name])
         for name in ("layers", "tp", "cp", "ep", "pp", "dp", "seq_len", "microbatches")
     }
-    widths = SIMUMAX[row["model"]]
-    base = DEEPSEEK if row["model"].startswith("deepseek") else ModelShape(gated=True)
-    fields = {name: getattr(base, name) for name in base.__struct_fields__}
     return RunShape(
-        model=ModelShape(**(fields | widths | {"layers": count["layers"]})),
+        model=replace(SIMUMAX[row["model"]], layers=count["layers"]),
         degrees=Degrees(
             tp=count["tp"],
             sp=count["tp"] > 1,
@@ -190,13 +163,6 @@ def _simumax(row: Cells) -> RunShape:
         batch=Batch(micro_batches=count["microbatches"], samples=1, sequence=count["seq_len"]),
         options=Options(distributed_optimizer=True, logit_bytes=2),
     )
-
-
-LLAMA: Mapping[str, dict[str, int]] = {
-    "Llama3.1-8B": {"layers": 32, "hidden": 4096, "heads": 32, "ffn": 14336},
-    "Llama3.1-70B": {"layers": 80, "hidden": 8192, "heads": 64, "ffn": 28672},
-    "Llama3.1-405B": {"layers": 126, "hidden": 16384, "heads": 128, "ffn": 53248},
-}
 
 
 def torchtitan(shared: Path) -> Iterator[Judged]:
@@ -224,7 +190,7 @@ def _torchtitan(row: Cells) -> RunShape:
     micro_batches = pp * virtual if pp > 1 else 1
     full = row["act_ckpt"] == "full"
     return RunShape(
-        model=ModelShape(kv_heads=8, gated=True, vocab=128256, **LLAMA[row["model"]]),
+        model=LLAMA3[row["model"].rpartition("-")[2]],
         degrees=Degrees(
             tp=degrees.get("TP", 1),
             sp=degrees.get("TP", 1) > 1,

@@ -30,6 +30,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tests.published_models import LLAMA3, SIMUMAX
 from whatif.models.fabric import Shape
 from whatif.models.shape import (
     Batch,
@@ -206,17 +207,6 @@ def _core(folder: Path) -> Iterator[Row]:
         )
 
 
-LLAMA3 = {
-    "8B": ModelShape(
-        layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, gated=True, vocab=128_256
-    ),
-    "70B": ModelShape(
-        layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, gated=True, vocab=128_256
-    ),
-    "405B": ModelShape(
-        layers=126, hidden=16384, heads=128, kv_heads=8, ffn=53248, gated=True, vocab=128_256
-    ),
-}
 FLASH_2 = 0.37
 """Of the H100's peak (arXiv:2407.08608): with context ranks torchtitan takes FlashAttention 2
 (`get_train_context`), without them cuDNN's may run."""
@@ -271,50 +261,6 @@ def _torchtitan(folder: Path) -> Iterator[Row]:
             ),
             measured_ms=1e3 * tokens / float(row["tok_per_s_per_gpu"]),
         )
-
-
-DEEPSEEK = {
-    "deepseekv2": ModelShape(
-        layers=4,
-        hidden=5120,
-        heads=128,
-        head_dim=128,
-        ffn=12288,
-        gated=True,
-        vocab=102_400,
-        experts=160,
-        top_k=6,
-        expert_ffn=1536,
-        shared_experts=2,
-        dense_layers=1,
-        q_lora=1536,
-        kv_lora=512,
-        rope_head_dim=64,
-        v_head_dim=128,
-    ),
-    "deepseekv3": ModelShape(
-        layers=4,
-        hidden=7168,
-        heads=128,
-        head_dim=128,
-        ffn=18432,
-        gated=True,
-        vocab=129_280,
-        experts=256,
-        top_k=8,
-        expert_ffn=2048,
-        shared_experts=1,
-        dense_layers=1,
-        q_lora=1536,
-        kv_lora=512,
-        rope_head_dim=64,
-        v_head_dim=128,
-    ),
-}
-SIMUMAX = DEEPSEEK | {
-    "llama3_70b": LLAMA3["70B"],
-    "llama3_405b": replace(LLAMA3["405B"], kv_heads=16),
-}
 
 
 def _simumax(folder: Path) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
+from tests.published_models import DEEPSEEK_V2, DEEPSEEK_V3, LLAMA3
 from whatif.models.places import Part, Pass, Place
 from whatif.models.shape import (
     Batch,
@@ -27,10 +28,6 @@ from whatif.models.transformer.works import optimizer_works, works_of
 GPT3 = ModelShape(
     layers=96, hidden=12288, heads=96, ffn=4 * 12288, vocab=51200, bias=True, tied=True
 )
-LLAMA_8B = ModelShape(
-    layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256, gated=True
-)
-LLAMA_70B = replace(LLAMA_8B, layers=80, hidden=8192, heads=64, ffn=28672)
 MIXTRAL = ModelShape(
     layers=32,
     hidden=4096,
@@ -42,36 +39,6 @@ MIXTRAL = ModelShape(
     gated=True,
     experts=8,
     top_k=2,
-)
-DEEPSEEK_V3 = ModelShape(
-    layers=61,
-    hidden=7168,
-    heads=128,
-    head_dim=128,
-    v_head_dim=128,
-    rope_head_dim=64,
-    q_lora=1536,
-    kv_lora=512,
-    ffn=18432,
-    vocab=129280,
-    gated=True,
-    experts=256,
-    top_k=8,
-    expert_ffn=2048,
-    shared_experts=1,
-    dense_layers=3,
-)
-DEEPSEEK_V2 = replace(
-    DEEPSEEK_V3,
-    layers=60,
-    hidden=5120,
-    ffn=12288,
-    vocab=102400,
-    experts=160,
-    top_k=6,
-    expert_ffn=1536,
-    shared_experts=2,
-    dense_layers=1,
 )
 DIRECTIONS = (Pass.FORWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT)
 
@@ -90,8 +57,8 @@ def flops_of(works: Iterable[Work]) -> float:
     ("model", "published"),
     [
         (GPT3, 174.6e9),  # arXiv:2104.04473, table 1
-        (LLAMA_8B, 8.03e9),
-        (LLAMA_70B, 70.55e9),
+        (LLAMA3["8B"], 8.03e9),
+        (LLAMA3["70B"], 70.55e9),
         (MIXTRAL, 46.7e9),
         (DEEPSEEK_V2, 236e9),
         (DEEPSEEK_V3, 671e9),
@@ -132,7 +99,7 @@ def test_flops_of_a_step_are_those_of_the_paper() -> None:
     assert 3 * (layers * layer + head) == pytest.approx(paper, rel=1e-12)
 
 
-@pytest.mark.parametrize("model", [GPT3, LLAMA_8B, MIXTRAL], ids=["gpt3", "llama", "mixtral"])
+@pytest.mark.parametrize("model", [GPT3, LLAMA3["8B"], MIXTRAL], ids=["gpt3", "llama", "mixtral"])
 @pytest.mark.parametrize("degrees", [Degrees(tp=4), Degrees(tp=4, sp=True), Degrees(cp=2, tp=2)])
 @pytest.mark.parametrize("part", [Part.LAYER, Part.HEAD])
 def test_ranks_together_compute_what_one_did(
@@ -173,13 +140,13 @@ def test_norms_stay_whole_without_sequence_parallel() -> None:
 
 
 def test_keys_and_values_are_never_less_than_a_head() -> None:
-    assert dims_of(run(LLAMA_8B, Degrees(tp=16))).kv_heads == 1.0
-    assert dims_of(run(LLAMA_8B, Degrees(tp=4))).kv_heads == 2.0
+    assert dims_of(run(LLAMA3["8B"], Degrees(tp=16))).kv_heads == 1.0
+    assert dims_of(run(LLAMA3["8B"], Degrees(tp=4))).kv_heads == 2.0
 
 
 def test_backward_is_twice_the_products_of_forward() -> None:
     def products(direction: Pass) -> float:
-        rows = works_of(run(LLAMA_8B), Part.LAYER, direction)
+        rows = works_of(run(LLAMA3["8B"]), Part.LAYER, direction)
         return flops_of(row for row in rows if row.kind is WorkKind.PRODUCT)
 
     assert products(Pass.BACKWARD) == 2 * products(Pass.FORWARD)
@@ -188,7 +155,7 @@ def test_backward_is_twice_the_products_of_forward() -> None:
 
 def test_attention_grows_with_the_square_of_the_sequence() -> None:
     def core(**batch: float) -> float:
-        rows = works_of(run(LLAMA_8B, **batch), Part.LAYER, Pass.FORWARD)
+        rows = works_of(run(LLAMA3["8B"], **batch), Part.LAYER, Pass.FORWARD)
         return flops_of(row for row in rows if row.kind is WorkKind.ATTENTION)
 
     assert core(sequence=4096) == 4 * core(sequence=2048)
@@ -241,13 +208,13 @@ def test_recomputing_selectively_is_the_core_of_attention() -> None:
 
 
 def test_stages_hold_the_model_together() -> None:
-    shape = run(LLAMA_8B, Degrees(pp=4))
+    shape = run(LLAMA3["8B"], Degrees(pp=4))
     held = sum(held_by_rank(shape, stage_held(shape, stage)) for stage in range(4))
-    assert held == pytest.approx(model_parameters(LLAMA_8B).total, rel=1e-12)
+    assert held == pytest.approx(model_parameters(LLAMA3["8B"]).total, rel=1e-12)
 
 
 def test_a_given_sum_of_parameters_is_kept() -> None:
-    shape = run(replace(LLAMA_8B, parameters=8_000_000_000), Degrees(pp=2))
+    shape = run(replace(LLAMA3["8B"], parameters=8_000_000_000), Degrees(pp=2))
     assert sum(
         held_by_rank(shape, stage_held(shape, stage)) for stage in range(2)
     ) == pytest.approx(8e9)
